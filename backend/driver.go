@@ -50,6 +50,10 @@ type Driver struct {
 	// coordinator read it. Nil says that there is nothing to grant.
 	Rights func(u *URL, election string) string
 
+	// Setup returns what an administrator has to apply to the coordinator of u once, before its first session, as the
+	// tools of the coordinator read it. Nil says that there is nothing to apply.
+	Setup func(u *URL) (string, error)
+
 	// Operator returns an operator of the coordinator of u. It returns [ErrInvalid] if a parameter, or a file that it
 	// names, is wrong. Nil says that there is none; see [Mux.Operator].
 	Operator func(u *URL) (Operator, error)

@@ -140,8 +140,18 @@ func (k *cluster) harness(wrap func(backend.Backend) backend.Backend) conformanc
 	cut := h.Faults.Cut
 	h.Faults.Cut = func(b backend.Backend) func() {
 		k.notes("cut")
+		f := followerIn(b)
+		if f != nil {
+			f.cut.Store(true)
+		}
 		heal := cut(b)
-		return func() { k.notes("heal"); heal() }
+		return func() {
+			k.notes("heal")
+			if f != nil {
+				f.cut.Store(false)
+			}
+			heal()
+		}
 	}
 	h.Faults.Compact = func(context.Context) error {
 		k.notes("compact")
@@ -167,6 +177,12 @@ func (k *cluster) harness(wrap func(backend.Backend) backend.Backend) conformanc
 			k.know[b] = true
 			return b, err
 		},
+	}
+	h.Faults.Promote = func(context.Context) (*conformance.Replica, error) { return newStandby(wrap).replica(), nil }
+	h.Faults.PromoteBeside = func(context.Context) (*conformance.Replica, error) {
+		s := newStandby(wrap)
+		s.beside = true
+		return s.replica(), nil
 	}
 	return h
 }

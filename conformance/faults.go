@@ -83,6 +83,15 @@ type Faults struct {
 	// serves again. What other rules did meanwhile is lost.
 	Rewind func(ctx context.Context) (back func(context.Context) error, err error)
 
+	// Promote starts another coordinator like the one under test, of a primary and a standby that follows it, and
+	// that takes over. It is for a coordinator that acknowledges what a standby may not have yet. It
+	// lacks this fault if all that it acknowledges is on a quorum of servers, or if there is no standby.
+	Promote func(ctx context.Context) (*Replica, error)
+
+	// PromoteBeside is Promote for a primary that acknowledges only what the standby has. The standby takes over, and the
+	// primary serves on.
+	PromoteBeside func(ctx context.Context) (*Replica, error)
+
 	// Clock sets the coordinator's wall clock forward by shift, or back if shift is
 	// negative. restore sets it right again.
 	Clock func(ctx context.Context, shift time.Duration) (restore func(), err error)
@@ -114,6 +123,9 @@ type ClusterFaults struct {
 	Failover func(ctx context.Context) (backend.Backend, error)
 }
 
+// A Replica is a coordinator of a primary and a standby, which [Faults] Promote or PromoteBeside has started.
+type Replica = engine.Replica
+
 // ServerFaults is what can be done to one server. All but Isolate must be there.
 type ServerFaults struct {
 	Kill   func() error                    // SIGKILL
@@ -131,26 +143,28 @@ type Fault = engine.Fault
 
 // The faults, named as in [Faults].
 const (
-	Expire     = engine.Expire
-	Cut        = engine.Cut
-	Mute       = engine.Mute
-	Deafen     = engine.Deafen
-	Sever      = engine.Sever
-	Hide       = engine.Hide
-	LoseAnswer = engine.LoseAnswer
-	Kill       = engine.Kill
-	Process    = engine.Process
-	Restart    = engine.Restart
-	Pause      = engine.Pause
-	Remove     = engine.Remove
-	Drop       = engine.Drop
-	Reset      = engine.Reset
-	Compact    = engine.Compact
-	Rewind     = engine.Rewind
-	Clock      = engine.Clock
-	Cluster    = engine.Cluster
-	Requests   = engine.Requests
-	Bytes      = engine.Bytes
+	Expire        = engine.Expire
+	Cut           = engine.Cut
+	Mute          = engine.Mute
+	Deafen        = engine.Deafen
+	Sever         = engine.Sever
+	Hide          = engine.Hide
+	LoseAnswer    = engine.LoseAnswer
+	Kill          = engine.Kill
+	Process       = engine.Process
+	Restart       = engine.Restart
+	Pause         = engine.Pause
+	Remove        = engine.Remove
+	Drop          = engine.Drop
+	Reset         = engine.Reset
+	Compact       = engine.Compact
+	Rewind        = engine.Rewind
+	Promote       = engine.Promote
+	PromoteBeside = engine.PromoteBeside
+	Clock         = engine.Clock
+	Cluster       = engine.Cluster
+	Requests      = engine.Requests
+	Bytes         = engine.Bytes
 
 	// Isolate is the field Isolate of each server in [Cluster]. What lacks Cluster lacks this, too.
 	Isolate = engine.Isolate
@@ -180,7 +194,7 @@ const (
 // faultNames are all faults and abilities, in the order of the documentation.
 var faultNames = []Fault{
 	Expire, Cut, Mute, Deafen, Sever, Hide, LoseAnswer, Kill, Process, Restart, Pause, Remove, Drop,
-	Reset, Compact, Rewind, Clock, Cluster, Isolate, Failover, Requests, Bytes, Deadlines, Shares, Records, Pins, Items,
+	Reset, Compact, Rewind, Promote, PromoteBeside, Clock, Cluster, Isolate, Failover, Requests, Bytes, Deadlines, Shares, Records, Pins, Items,
 	Places,
 }
 

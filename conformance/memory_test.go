@@ -75,10 +75,12 @@ func harnessOf(c *memory.Coordinator, wrap func(backend.Backend) backend.Backend
 			return b, nil
 		},
 		Lacks: map[conformance.Fault]string{
-			conformance.Process: "it lives in one process",
-			conformance.Compact: "no client watches from an earlier point of its log",
-			conformance.Clock:   "it has no wall clock",
-			conformance.Cluster: "it is one server",
+			conformance.Process:       "it lives in one process",
+			conformance.Compact:       "no client watches from an earlier point of its log",
+			conformance.Clock:         "it has no wall clock",
+			conformance.Cluster:       "it is one server",
+			conformance.Promote:       "there is no standby",
+			conformance.PromoteBeside: "there is no standby",
 		},
 		Faults: conformance.Faults{
 			Expire: func(_ context.Context, b backend.Backend) error {

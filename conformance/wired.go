@@ -75,6 +75,12 @@ func undone(heal func()) func(context.Context) error {
 	return func(context.Context) error { heal(); return nil }
 }
 
+func (w wired) Standby(ctx context.Context, f Fault) (*engine.Replica, error) {
+	if f == PromoteBeside {
+		return w.h.Faults.PromoteBeside(ctx)
+	}
+	return w.h.Faults.Promote(ctx)
+}
 func (w wired) Process(election, id string) *exec.Cmd { return w.h.Faults.Process(election, id) }
 func (w wired) Requests(b backend.Backend) int64      { return w.h.Faults.Requests(b) }
 func (w wired) Bytes(b backend.Backend) int64         { return w.h.Faults.Bytes(b) }

@@ -94,8 +94,10 @@ func (c *clients) harness() conformance.Harness {
 			Rewind:  func(ctx context.Context) (func(context.Context) error, error) { return consulrig.Backup(ctx, c.admin) },
 		},
 		Lacks: map[conformance.Fault]string{
-			conformance.Compact: "Consul keeps no history for those who watch: a blocking query returns the present state",
-			conformance.Clock:   "Consul's sessions end by timers (agent/consul/session_timers.go), which setting the time does not move",
+			conformance.Compact:       "Consul keeps no history for those who watch: a blocking query returns the present state",
+			conformance.Promote:       "what it acknowledges is on a quorum of servers",
+			conformance.PromoteBeside: "what it acknowledges is on a quorum of servers",
+			conformance.Clock:         "Consul's sessions end by timers (agent/consul/session_timers.go), which setting the time does not move",
 		},
 	}
 	rig.Clients(&h.Faults, func(b backend.Backend) []rig.Client { return []rig.Client{c.of(b)} })

@@ -80,10 +80,12 @@ func (p *pair) harness() conformance.Harness {
 		Open:     func(context.Context) (backend.Backend, error) { return p.open(), nil },
 		Complete: true,
 		Lacks: map[conformance.Fault]string{
-			conformance.Process: "memory lives in one process",
-			conformance.Compact: "no client of memory watches from an earlier point of its log",
-			conformance.Clock:   "memory has no wall clock",
-			conformance.Cluster: "memory is one server",
+			conformance.Process:       "memory lives in one process",
+			conformance.Compact:       "no client of memory watches from an earlier point of its log",
+			conformance.Clock:         "memory has no wall clock",
+			conformance.Cluster:       "memory is one server",
+			conformance.Promote:       "there is no standby",
+			conformance.PromoteBeside: "there is no standby",
 		},
 		Faults: conformance.Faults{
 			Expire: func(_ context.Context, b backend.Backend) error {

@@ -7,6 +7,7 @@ import (
 	_ "github.com/succession-dev/succession/consul"
 	_ "github.com/succession-dev/succession/etcd"
 	_ "github.com/succession-dev/succession/local"
+	_ "github.com/succession-dev/succession/postgres"
 	_ "github.com/succession-dev/succession/spread"
 	_ "github.com/succession-dev/succession/zookeeper"
 )

@@ -80,9 +80,11 @@ func TestConformance(t *testing.T) {
 			Requests: func(b backend.Backend) int64 { return b.(*client).requests.Load() },
 		},
 		Lacks: map[conformance.Fault]string{
-			conformance.Compact: "the server answers those who watch with what is, and keeps no history",
-			conformance.Clock:   "sessions end by timers",
-			conformance.Cluster: "there is one server",
+			conformance.Compact:       "the server answers those who watch with what is, and keeps no history",
+			conformance.Clock:         "sessions end by timers",
+			conformance.Cluster:       "there is one server",
+			conformance.Promote:       "there is no standby",
+			conformance.PromoteBeside: "there is no standby",
 		},
 		Complete: true,
 	}

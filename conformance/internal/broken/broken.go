@@ -43,6 +43,8 @@ type Flaw struct {
 	outlives bool
 	// faithful says that a client goes to no other server.
 	faithful bool
+	// trusting says that a client believes a server that has taken over in all that it says.
+	trusting bool
 	// election returns an election that has the flaw.
 	election election.Maker
 }
@@ -94,6 +96,9 @@ func (b *Backend) Unwrap() backend.Backend { return b.Backend }
 
 // Faithful reports whether the client goes to no other server when its own is silent.
 func (b *Backend) Faithful() bool { return b.flaw.faithful }
+
+// Trusting reports whether the client leads on a server that has taken over as soon as that says so.
+func (b *Backend) Trusting() bool { return b.flaw.trusting }
 
 // Release ends the goroutines that the flaw has leaked, so that a test can end.
 func (b *Backend) Release() { close(b.release) }

@@ -52,6 +52,12 @@ var faultFlaws = []Flaw{
 		faithful: true,
 	},
 	{
+		Name:     "trusting",
+		Breaks:   "G1: a client leads on a server that has taken over as soon as that says so, and not after the sessions that it may not know of",
+		Must:     "G1.promoted G1.promoted-beside",
+		trusting: true,
+	},
+	{
 		Name:     "agent's session",
 		Breaks:   "G8: the session is that of an agent on the machine, and outlives the process that crashes",
 		Must:     "L3.kill G4.crash Fault.killed-candidate Lock.crash Lock.slots-crash Group.crash Task.standby Task.cold Task.workers",

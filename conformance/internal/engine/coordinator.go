@@ -58,6 +58,22 @@ type Faults interface {
 	Of(b backend.Backend) int
 	// Failover opens a client that knows all servers.
 	Failover(ctx context.Context) (backend.Backend, error)
+	// Standby starts a primary and a standby, of the fault Promote or PromoteBeside.
+	Standby(ctx context.Context, f Fault) (*Replica, error)
+}
+
+// A Replica is a coordinator of a primary and a standby, to which the primary copies what it does. It has all its fields.
+type Replica struct {
+	// Open returns a client of both servers; see Open of [conformance.Harness]. Clients go to the server that takes writes.
+	Open func(ctx context.Context) (backend.Backend, error)
+	// Lag has the standby receive nothing more. It returns when the standby has all that was acknowledged before
+	// it was called.
+	Lag func(ctx context.Context) error
+	// Promote has the standby take over with what it has. It returns when the standby takes writes. The primary is killed
+	// before, or serves on, as the fault says.
+	Promote func(ctx context.Context) error
+	// Close ends both servers.
+	Close func()
 }
 
 // A Target is what a fault hits: a client, a member, a line, or the whole coordinator.

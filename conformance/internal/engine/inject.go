@@ -81,6 +81,44 @@ func (t *Trial) Rewind() (back func()) {
 	}
 }
 
+// A Standby is a coordinator of a primary and a standby.
+type Standby struct {
+	t *Trial
+	f Fault
+	r *Replica
+}
+
+// Standby starts another coordinator, of a primary and a standby, for the fault Promote or PromoteBeside. All clients that the trial opens from then on are
+// clients of that.
+func (t *Trial) Standby(f Fault) *Standby {
+	s := &Standby{t: t, f: f}
+	t.harness("starts a primary and a standby", func() (err error) {
+		s.r, err = t.Faults.Standby(t.Ctx, f)
+		return err
+	})
+	t.Cleanup(s.r.Close)
+	c := *t.Coordinator
+	c.Open = s.r.Open
+	t.Coordinator = &c
+	return s
+}
+
+// Lags has the standby receive nothing more.
+func (s *Standby) Lags() {
+	s.t.Log("oper", "the standby receives nothing more")
+	s.t.harness("has the standby lag", func() error { return s.r.Lag(s.t.Ctx) })
+}
+
+// TakesOver has the standby take the place of the primary, which dies before, or serves on.
+func (s *Standby) TakesOver() {
+	what := "the primary dies, and the standby takes over"
+	if s.f == PromoteBeside {
+		what = "the standby takes over, and the primary serves on"
+	}
+	defer s.t.strike("", "promoted", what)()
+	s.t.harness(what, func() error { return s.r.Promote(s.t.Ctx) })
+}
+
 // InjectServer injects a fault into one server of the cluster: Kill, Pause or Isolate.
 // Servers are counted from 0.
 func (t *Trial) InjectServer(f Fault, server int) (heal func()) {

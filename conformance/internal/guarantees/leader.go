@@ -76,4 +76,39 @@ var leaderRules = []engine.Rule{{
 			t.Fatalf("no term has ended: the rule has shown nothing")
 		}
 	},
+}, {
+	ID: "G1.promoted", Title: "one leader when a standby takes over that has not heard of the leader",
+	Text:  "Of a coordinator with a primary and a standby, the standby receives nothing more. Then three candidates join, and one leads for a while. It is cut off, the primary dies, and the standby takes over. Somebody leads after recovery; the old leader's Check does not return nil after that, and tokens grow.",
+	Needs: []engine.Fault{engine.Promote, engine.Cut, engine.Deadlines}, Check: func(t *engine.Trial) {
+		t.Judged(history.Rules{})
+		s := t.Standby(engine.Promote)
+		cs := t.Clients(3)
+		for _, c := range cs { // the standby knows their sessions, and nothing else
+			c.Live()
+		}
+		s.Lags()
+		r := t.Race(cs, 0)
+		g := r.Leader(0, t.Recovery())
+		t.Pass(t.TTL/2, "in which the leader's deadline moves")
+		heal := g.Client.Inject(engine.Cut)
+		s.TakesOver()
+		r.Leader(g.Token, t.Recovery())
+		r.Ends(g, t.Soon())
+		heal()
+		r.Stop()
+	},
+}, {
+	ID: "G1.promoted-beside", Title: "one leader when a standby takes over while the primary serves on",
+	Text:  "Of a coordinator with a primary that acknowledges only what its standby has, three candidates join, and one leads. The standby takes over, and the primary serves on. Somebody leads after recovery; the old leader's Check does not return nil after that, and tokens grow.",
+	Needs: []engine.Fault{engine.PromoteBeside, engine.Deadlines}, Check: func(t *engine.Trial) {
+		t.Judged(history.Rules{})
+		s := t.Standby(engine.PromoteBeside)
+		r := t.Race(t.Clients(3), 0)
+		g := r.Leader(0, t.Recovery())
+		t.Pass(t.TTL/2, "in which the leader's deadline moves")
+		s.TakesOver()
+		r.Leader(g.Token, t.Recovery())
+		r.Ends(g, t.Soon())
+		r.Stop()
+	},
 }}

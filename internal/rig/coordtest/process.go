@@ -20,13 +20,15 @@ const stopTimeout = 5 * time.Second
 // A process is a child that dies with this process. Its methods are safe for
 // concurrent use.
 type process struct {
-	os   *os.Process
-	done chan struct{} // closed when the child has been waited for
-	err  error         // how it ended; to be read after done
+	os    *os.Process
+	forks bool          // it has children, and what is done to it is done to them
+	done  chan struct{} // closed when the child has been waited for
+	err   error         // how it ended; to be read after done
 }
 
-// startProcess starts argv with its output appended to the file log; see startCommand.
-func startProcess(argv []string, log string, at *port) (*process, error) {
+// startProcess starts the process of a server with its output appended to the file log; see startCommand.
+func startProcess(spec spec, log string, at *port) (*process, error) {
+	argv := spec.argv
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
@@ -40,14 +42,17 @@ func startProcess(argv []string, log string, at *port) (*process, error) {
 		// thread. Programs that measure leave servers as they are.
 		cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
 	}
-	return startCommand(cmd, at)
+	return startCommand(cmd, at, spec.own)
 }
 
 // startCommand starts a child in the network of at, or in that of this process where
-// at is nil.
-func startCommand(cmd *exec.Cmd, at *port) (*process, error) {
+// at is nil. own, if not nil, changes how it is started, and says that it has children.
+func startCommand(cmd *exec.Cmd, at *port, own func(*exec.Cmd)) (*process, error) {
 	cmd.SysProcAttr = dieWithParent()
-	p := &process{done: make(chan struct{})}
+	if own != nil {
+		own(cmd)
+	}
+	p := &process{done: make(chan struct{}), forks: own != nil}
 	started := make(chan error)
 	go p.run(cmd, at, started)
 	if err := <-started; err != nil {
@@ -95,9 +100,14 @@ func (p *process) alive() bool {
 
 // kill ends the child at once, also when it is paused, and returns when it is gone.
 func (p *process) kill() {
+	gone := func() {}
+	if p.forks && p.alive() && p.os.Signal(sigPause) == nil && waitStopped(p.os.Pid) == nil {
+		gone = killChildren(p.os.Pid) // there are no more of them
+	}
 	// The only possible failure is that it has ended already.
 	_ = p.os.Kill()
 	<-p.done
+	gone()
 }
 
 // stop asks the child to end, and kills it when it does not.
@@ -120,11 +130,19 @@ func (p *process) pause() error {
 	if err := p.os.Signal(sigPause); err != nil {
 		return errors.Join(errNotRunning, err)
 	}
-	return waitStopped(p.os.Pid)
+	if err := waitStopped(p.os.Pid); err != nil || !p.forks {
+		return err
+	}
+	return signalChildren(p.os.Pid, sigPause)
 }
 
 // resume lets a paused child go on; one that is not paused does not mind.
 func (p *process) resume() error {
+	if p.forks {
+		if err := signalChildren(p.os.Pid, sigResume); err != nil {
+			return err
+		}
+	}
 	if err := p.os.Signal(sigResume); err != nil {
 		return errors.Join(errNotRunning, err)
 	}

@@ -10,3 +10,8 @@ func dieWithParent() *syscall.SysProcAttr { return nil }
 
 // waitStopped does not wait: the signal takes effect very soon.
 func waitStopped(int) error { return nil }
+
+// Servers of several processes are started on Linux alone.
+func killChildren(int) (gone func()) { return func() {} }
+
+func signalChildren(int, syscall.Signal) error { return nil }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"time"
@@ -41,6 +42,8 @@ type spec struct {
 	probe func(ctx context.Context, addr string) error
 	// portTaken is what the server logs when one of its ports is in use.
 	portTaken string
+	// own is for a server that is several processes: it changes how the first one is started. Nil for all others.
+	own func(*exec.Cmd)
 }
 
 // Addr returns the host:port that clients connect to.
@@ -61,7 +64,7 @@ func (s *Server) Start() error {
 	if fi, err := os.Stat(s.log); err == nil {
 		s.from = fi.Size()
 	}
-	proc, err := startProcess(s.spec.argv, s.log, s.port)
+	proc, err := startProcess(s.spec, s.log, s.port)
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,12 @@ func (z *ZooKeeper) SetClock(shift time.Duration) error {
 	if !z.opts.Clock {
 		return errors.New("set clock: the ZooKeeper was started without the option Clock")
 	}
-	f, err := os.OpenFile(z.clockFile(), os.O_WRONLY|os.O_CREATE, 0o644)
+	return setClock(z.clockFile(), shift)
+}
+
+// setClock writes the shift of a wall clock to the file that the library reads.
+func setClock(file string, shift time.Duration) error {
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE, 0o644)
 	if err != nil {
 		return err
 	}

@@ -114,7 +114,7 @@ func StartPeerProcess(o PeerOptions, argv []string) (*Peer, error) {
 	cmd.Stdout, cmd.Stderr = write, log
 	cmd.SysProcAttr = dieWithParent()
 	if p.in, err = cmd.StdinPipe(); err == nil {
-		p.proc, err = startCommand(cmd, nil)
+		p.proc, err = startCommand(cmd, nil, nil)
 	}
 	write.Close()
 	if err != nil {

@@ -1,0 +1,58 @@
+//go:build linux
+
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/postgres"
+)
+
+// printed runs the command, and returns what it prints.
+func printed(args ...string) (string, error) {
+	out, err := command(args...).CombinedOutput()
+	return string(out), err
+}
+
+// The command knows PostgreSQL by what its driver brings, and by nothing else.
+func TestPostgres(t *testing.T) {
+	p := coordtest.NewPostgres(t, nil)
+	addr := p.Addrs()[0]
+	url := "postgres://" + addr + "/postgres?user=postgres&sslmode=disable&ttl=2s"
+	prints := func(want string, args ...string) {
+		t.Helper()
+		if out, err := printed(args...); err != nil || !strings.Contains(out, want) {
+			t.Errorf("succession %s: %v\n%s\nwant %q", strings.Join(args, " "), err, out, want)
+		}
+	}
+	fails := func(want string, args ...string) {
+		t.Helper()
+		if out, err := printed(args...); err == nil || !strings.Contains(out, want) {
+			t.Errorf("succession %s: %v\n%s\nwant %q", strings.Join(args, " "), err, out, want)
+		}
+	}
+
+	schema, err := postgres.Schema("jobs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	prints(schema, "postgres", "schema", "--url", "postgres://h1/app?schema=jobs")
+	fails("not of PostgreSQL", "postgres", "schema", "--url", "etcd://h1")
+	prints(`GRANT EXECUTE ON FUNCTION succession.join(`, "rights", "e", "--url", "postgres://h1/app?user=app")
+	prints("postgres://", "__complete", "get", "--url", "postg")
+
+	prints("", "set", "greeting", "hello", "--url", url)
+	prints("hello", "get", "greeting", "--url", url)
+	prints("hello", "get", "greeting", "--url", strings.Replace(url, "postgres:", "postgresql:", 1))
+	prints("led", "run", "e", "--url", url, "--", "echo", "led")
+	prints("", "set", "app/greeting", "hello", "--url", url)
+	prints("app/greeting", "__complete", "get", "--url", url, "app/gr")
+
+	// What is at an address, and what is not.
+	fails("PostgreSQL", "get", "greeting", "--url", "etcd://"+addr)
+	fails("nothing listens", "get", "greeting", "--url", "postgres://"+coordtest.Refused(t)+"/postgres?user=postgres")
+
+	prints(" 0 failed", "conformance", "--url", url, "--faults", "all", "--rule", "L1*", "--rule", "L4*", "--rule", "G7*", "--rule", "Fault*")
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/cmd/succession/internal/connect"
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
+)
+
+// newSetups returns a command for each coordinator to which something has to be applied before its first session.
+func newSetups(g *connect.Flags) (cmds []*cobra.Command) {
+	for _, d := range connect.Drivers() {
+		if d.Setup == nil || d.Example == "" { // a second name of the same
+			continue
+		}
+		c := &cobra.Command{
+			Use:   d.Scheme,
+			Short: "Prepare " + d.Title,
+			Args:  ui.NoArgs,
+			RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		}
+		c.AddCommand(&cobra.Command{
+			Use:   "schema",
+			Short: "Print what makes the schema on " + d.Title,
+			Long: `Print what an administrator applies once, before the first candidate comes. Nothing is sent anywhere: --url says what
+it is for. Candidates do it themselves if they have the right to.`,
+			Example: "  succession " + d.Scheme + " schema | psql -1 app\n  succession " + d.Scheme + " schema --url '" + d.Scheme + "://h1/app?schema=jobs'",
+			Args:    ui.NoArgs,
+			RunE: func(cmd *cobra.Command, _ []string) error {
+				u, err := backend.ParseURL(d.Scheme + ":") // if --url is of another coordinator
+				if given, bad := backend.ParseURL(g.URL); cmd.Flags().Changed("url") {
+					if u, err = given, bad; err == nil {
+						if of, bad := backend.DefaultMux.Driver(u); bad != nil || of.Title != d.Title {
+							return fmt.Errorf("%w URL: it is not of %s", backend.ErrInvalid, d.Title)
+						}
+					}
+				}
+				if err != nil {
+					return err
+				}
+				text, err := d.Setup(u)
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprint(cmd.OutOrStdout(), text)
+				return err
+			},
+		})
+		cmds = append(cmds, c)
+	}
+	return cmds
+}

@@ -1,0 +1,129 @@
+package postgres_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/conformance"
+	"github.com/succession-dev/succession/conformance/proxy"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
+	"github.com/succession-dev/succession/postgres"
+)
+
+// TestConformance runs every rule on a PostgreSQL of its own, each client behind a proxy of its own. It is not parallel
+// to the tests of the driver, which would disturb what it measures.
+func TestConformance(t *testing.T) {
+	conformance.Run(t, one(t))
+}
+
+// pooled runs the rules that need no fault behind a pooler.
+func pooled(t *testing.T, addr string) {
+	conformance.Run(t, conformance.Harness{
+		Name:    "postgres behind PgBouncer",
+		TTL:     ttl,
+		Slack:   ttl / 2,
+		Latency: 4 * time.Second,
+		Only:    []string{"L1", "L2", "L3", "L4", "L5", "L6", "L9", "L10", "Pin", "Records", "G1", "G2", "G4", "G8"},
+		Open: func(context.Context) (backend.Backend, error) {
+			cfg := configOf(t, addr)
+			cfg.DialFunc = rig.DialUnlabelled
+			return postgres.New(cfg, &postgres.Options{TTL: ttl})
+		},
+	})
+}
+
+// urlOf returns a URL of the servers at these addresses.
+func urlOf(addrs ...string) string {
+	return "postgres://" + strings.Join(addrs, ",") + "/postgres?user=postgres&sslmode=disable&ttl=" + ttl.String()
+}
+
+// one is the harness of one server.
+func one(t *testing.T) conformance.Harness {
+	server := coordtest.NewPostgres(t, &coordtest.PostgresOptions{Clock: true})
+	addr := server.Addrs()[0]
+	operator, admin := rig.OperatorOf(t, urlOf(addr)), configOf(t, addr)
+	admin.DialFunc = rig.DialUnlabelled
+	h := conformance.Harness{
+		Name:      "postgres",
+		TTL:       ttl,
+		Reference: reference(t),
+		Slack:     ttl / 2, // they see a number when they send their own heartbeat, and wait for a twentieth more
+		Latency:   4 * time.Second,
+		Open: func(context.Context) (backend.Backend, error) {
+			c, err := open(t, postgres.Options{TTL: ttl}, addr)
+			if err != nil {
+				return nil, err
+			}
+			return c, nil
+		},
+		Faults: conformance.Faults{
+			Process: rig.Process(urlOf(addr)),
+			Restart: server.Restart,
+			Pause: func(context.Context) (func(), error) {
+				return func() {
+					if err := server.Resume(); err != nil {
+						t.Error(err)
+					}
+				}, server.Pause()
+			},
+			Remove:        operator.Remove,
+			Drop:          operator.Drop,
+			Reset:         func(ctx context.Context) error { return reset(ctx, admin) },
+			Rewind:        server.Backup,
+			Promote:       func(ctx context.Context) (*conformance.Replica, error) { return pair(ctx, t, false) },
+			PromoteBeside: func(ctx context.Context) (*conformance.Replica, error) { return pair(ctx, t, true) },
+			Clock: func(_ context.Context, shift time.Duration) (func(), error) {
+				return func() {
+					if err := server.SetClock(0); err != nil {
+						t.Error(err)
+					}
+				}, server.SetClock(shift)
+			},
+		},
+		Lacks: map[conformance.Fault]string{
+			conformance.Compact: "who listens is told that something has changed, and looks: there is no history",
+			conformance.Cluster: "there is one server",
+		},
+		Complete: true,
+	}
+	rig.Clients(&h.Faults, func(b backend.Backend) []rig.Client { return []rig.Client{rigClient{b.(*client)}} })
+	h.Faults.Network(func(b backend.Backend) []*proxy.Proxy { return b.(*client).proxies })
+	return h
+}
+
+// pair starts a primary and a standby that follows it. If it is synchronous, the primary serves on when the standby takes over.
+func pair(ctx context.Context, t *testing.T, synchronous bool) (*conformance.Replica, error) {
+	p, err := coordtest.StartPostgres(ctx, &coordtest.PostgresOptions{Standby: true, Synchronous: synchronous})
+	if err != nil {
+		return nil, err
+	}
+	admin := configOf(t, p.Addrs()[0])
+	admin.DialFunc = rig.DialUnlabelled
+	return &conformance.Replica{
+		Open: func(context.Context) (backend.Backend, error) {
+			return open(t, postgres.Options{TTL: ttl}, p.Addrs()...)
+		},
+		Lag: func(ctx context.Context) error {
+			for {
+				n, err := tryRun(ctx, admin, "SELECT count(*) FROM pg_stat_replication WHERE replay_lsn >= pg_current_wal_lsn()")
+				if err != nil {
+					return err
+				}
+				if n == "1" {
+					return p.Lag()
+				}
+			}
+		},
+		Promote: func(ctx context.Context) error {
+			if !synchronous {
+				p.Servers()[0].Kill()
+			}
+			return p.Promote(ctx)
+		},
+		Close: p.Stop,
+	}, nil
+}

@@ -1,0 +1,128 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit/clock"
+)
+
+// Deadline lies a TTL after the newest heartbeat that was acknowledged was sent; the package comment says why nobody ends the session before
+// that. Every session keeps it in the future, whether it has a member in line or not.
+func (s *session) Deadline() time.Time { return s.lease.Deadline() }
+
+func (s *session) TTL() time.Duration { return s.b.o.TTL }
+
+// MaxMargin leaves a quarter of the TTL between heartbeats, and another for one that is answered slowly; see [backend.Session].
+func (s *session) MaxMargin() time.Duration { return s.b.o.TTL / 2 }
+
+// over returns why the session is over once its deadline has passed, and nil before that.
+func (s *session) over() error {
+	if s.lease.Left() > 0 {
+		return nil
+	}
+	return fmt.Errorf("the database has acknowledged no heartbeat for %v", s.b.o.TTL)
+}
+
+// run listens and sends heartbeats, on one connection, and on another when that is broken.
+func (s *session) run() {
+	c, pause := s.main, s.b.o.backoff()
+	for s.Context().Err() == nil {
+		if c != nil {
+			pause.Reset()
+			err := s.serve(c)
+			if s.Context().Err() != nil {
+				c.leave()
+				s.listener.deaf()
+				return
+			}
+			c.kill()
+			s.listener.deaf()
+			s.b.o.Logger.Warn("the connection of the session is broken, connecting again", "session", s.id, "left", s.lease.Left(), "err", err)
+		}
+		ctx, cancel := bounded(s.Context(), s.b.o.attempt())
+		var err error
+		if c, err = s.b.wire.dial(ctx, s.listener.told); err != nil {
+			c = nil
+			s.b.wire.turn.Add(1)
+			_ = pause.Sleep(s.Context())
+		}
+		cancel()
+	}
+	if c != nil {
+		c.leave()
+	}
+}
+
+// serve uses the connection until it is broken or the session has ended.
+func (s *session) serve(c *conn) error {
+	next := time.Now()
+	for s.Context().Err() == nil {
+		if err := s.listen(c); err != nil {
+			return err
+		}
+		s.listener.work(c)
+		if c.IsClosed() {
+			return fmt.Errorf("%w: a request has broken it", backend.ErrUnavailable)
+		}
+		if s.listener.own.Swap(false) || !time.Now().Before(next) {
+			sent := time.Now()
+			if err := s.beat(c); err != nil {
+				s.b.wire.turn.Add(1)
+				return err
+			}
+			next = sent.Add(s.b.o.TTL / 4)
+			s.b.wire.tidy(false)
+		}
+		ctx, cancel := context.WithDeadline(s.Context(), s.reap(next))
+		if s.listener.rest(cancel) {
+			err := c.WaitForNotification(ctx)
+			if err != nil && (ctx.Err() == nil || c.IsClosed()) {
+				cancel()
+				return err
+			}
+		}
+		cancel()
+	}
+	return nil
+}
+
+// beat sends a heartbeat. If it fails, the connection is of no use any more.
+func (s *session) beat(c *conn) error {
+	ctx, cancel := bounded(s.Context(), s.b.o.TTL/4)
+	defer cancel()
+	before, sent := s.number.Load(), clock.Now()
+	rows, err := c.query(ctx, s.b.call("beat", 2), s.id, s.observer.window())
+	a, err := s.judge(rows, sent, err)
+	if err != nil {
+		return err
+	}
+	r := a.first()
+	life, number, held, pid, others := r.text(), r.int(), r.int(), r.int(), r.text()
+	if err := r.err(); err != nil {
+		return err
+	}
+	if number <= before {
+		s.End(fmt.Errorf("%w: its heartbeats are fewer than they were", backend.ErrReset))
+		return s.Ended()
+	}
+	s.acknowledged(number, sent)
+	c.direct = pid == c.pid
+	if !c.direct { // somebody stands between, so that notices may never arrive
+		s.listener.polled.Store(true)
+	}
+	s.observer.see(clock.Now(), s.b.o.TTL, life, others)
+	if s.observer.over(clock.Now(), time.Duration(held)*time.Millisecond) {
+		s.Go(func() { _ = s.b.tell(s.Context(), "confirm", life) }) // the next heartbeat tells
+	}
+	return nil
+}
+
+// acknowledged notes a heartbeat, which was sent at that instant or later.
+func (s *session) acknowledged(number int64, sent clock.Instant) {
+	for old := s.number.Load(); number > old && !s.number.CompareAndSwap(old, number); old = s.number.Load() {
+	}
+	s.lease.Extend(sent, s.b.o.TTL)
+}

@@ -1,0 +1,153 @@
+package postgres_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
+	"github.com/succession-dev/succession/internal/rig/linear"
+	"github.com/succession-dev/succession/postgres"
+)
+
+func TestOperator(t *testing.T) {
+	t.Parallel()
+	rig.CheckOperator(t, urlOf(sharedPostgres(t).Addrs()[0]))
+}
+
+func TestHeartbeatsAreTraced(t *testing.T) {
+	t.Parallel()
+	coordtest.TracesHeartbeats(t, newClient(t, sharedPostgres(t).Addrs()[0], postgres.Options{TTL: ttl}), coordtest.Name(t))
+}
+
+// TestHistories has histories of records, items and locks fit one order.
+func TestHistories(t *testing.T) {
+	linear.Run(t, one(t))
+}
+
+// A process at rest has one connection.
+func TestOneConnection(t *testing.T) {
+	t.Parallel()
+	addr := coordtest.NewPostgres(t, nil).Addrs()[0]
+	c := newClient(t, addr, postgres.Options{TTL: ttl})
+	s := c.live(t)
+	m := join(t, s, "e", "x")
+	p, err := s.Ahead(t.Context(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Put(t.Context(), "r", []byte("x"), nil); err != nil { // which takes another
+		t.Fatal(err)
+	}
+	waiting, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error)
+	go func() { done <- s.WatchPlace(waiting, m, &p) }()
+	for end := time.Now().Add(time.Minute); ; {
+		n := run(t, addr, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()")
+		if n == "1" {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s connections", n)
+		}
+		select { // no event tells that the server has closed one
+		case <-time.After(ttl / 10):
+		case err := <-done:
+			t.Fatal(err)
+		}
+	}
+	cancel()
+	<-done
+}
+
+// A thousand crash at once, and the first of those who are left is told soon after their session time.
+func TestCrowdCrashes(t *testing.T) {
+	t.Parallel()
+	addr := coordtest.NewPostgres(t, nil).Addrs()[0]
+	c := newClient(t, addr, postgres.Options{TTL: ttl})
+	s := c.live(t)
+	// Rows are all that is left of those who crash.
+	run(t, addr, `INSERT INTO succession.session SELECT gen_random_uuid(), 2000, succession.era(), 1 FROM generate_series(1, 1000);
+		INSERT INTO succession.member SELECT 'e', row_number() OVER (), id, 1, 'x', false FROM succession.session WHERE beat = 1 AND ttl = 2000 AND id NOT IN (SELECT session FROM succession.joiner)`)
+	m := join(t, s, "e", "last")
+	begun := time.Now()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	p, err := s.Ahead(ctx, m)
+	for err == nil && !p.First {
+		err = s.WatchPlace(ctx, m, &p)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(begun); took < ttl {
+		t.Errorf("it is first after %v, within the session time of those in front", took)
+	} else {
+		t.Logf("first after %v, behind a thousand that have crashed, with a session time of %v", took.Round(time.Millisecond), ttl)
+	}
+}
+
+// A table that somebody holds locked keeps a join from being done. It is not begun again once its caller has gone, and leaves nobody.
+func TestLockedOut(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	c := newClient(t, addr, postgres.Options{TTL: 4 * ttl})
+	s, line := c.live(t), coordtest.Name(t)
+	locker := connect(t, addr)
+	tx, err := locker.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The line's counter, which its joins wait for.
+	if _, err := tx.Exec(t.Context(), "SELECT succession.next($1)", line); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), ttl)
+	defer cancel()
+	if _, err := s.Join(ctx, line, "x", ""); err == nil || ctx.Err() == nil {
+		t.Fatalf("a join behind a lock: %v", err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(time.Minute); ; {
+		m := join(t, s, line, "y")
+		l, err := s.Line(t.Context(), line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Leave(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		if len(l.Members) == 1 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d members stand", len(l.Members))
+		}
+	}
+}
+
+// The server is never asked to cancel what was under way: a commit that waits for a standby would be told as done.
+func TestNothingIsCancelled(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, sharedPostgres(t).Addrs()[0], postgres.Options{TTL: 4 * ttl})
+	s := c.live(t)
+	m := join(t, s, coordtest.Name(t), "x")
+	for range 5 {
+		c.proxies[0].Sever()
+		ctx, cancel := context.WithTimeout(t.Context(), ttl/4)
+		_, _ = s.Put(ctx, m.Line+"-record", []byte("x"), nil)
+		_, _ = s.Ahead(ctx, m)
+		cancel()
+		c.proxies[0].Heal()
+		if _, err := s.Ahead(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := c.cancels.Load(); n != 0 {
+		t.Errorf("%d requests to cancel", n)
+	}
+}

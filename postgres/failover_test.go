@@ -1,0 +1,180 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/postgres"
+)
+
+// hosts returns a client that knows the servers at these addresses.
+func hosts(t testing.TB, o postgres.Options, addrs ...string) *postgres.Backend {
+	t.Helper()
+	b, err := postgres.New(configOf(t, addrs...), &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	return b
+}
+
+// lead joins and waits until it is first, in as many sessions as it takes. It returns when that was known.
+func lead(t testing.TB, b backend.Backend, line string) (s backend.Session, p backend.Place, at time.Time) {
+	t.Helper()
+	ctx := within(t, time.Minute)
+	for {
+		s, err := b.Session(ctx)
+		if err == nil {
+			var j backend.Joined
+			if j, err = s.Join(ctx, line, "x", ""); err == nil {
+				p, err := s.Ahead(ctx, j.Member)
+				for err == nil && !p.First {
+					err = s.WatchPlace(ctx, j.Member, &p)
+				}
+				if err == nil {
+					return s, p, time.Now()
+				}
+			}
+		}
+		if ctx.Err() != nil {
+			t.Fatal(err)
+		}
+		// The calls themselves wait, but where a server refuses connections.
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// The standby that takes over has not heard of the leader's join, and the primary is dead. The next one is told that it is first after
+// the deadline of the leader has passed, which the new server knows nothing of.
+func TestFailoverLosesTheLeader(t *testing.T) {
+	t.Parallel()
+	const ttl = 4 * time.Second
+	p := coordtest.NewPostgres(t, &coordtest.PostgresOptions{Standby: true})
+	o := postgres.Options{TTL: ttl, ConnectTimeout: 10 * time.Second}
+	next := hosts(t, o, p.Addrs()...)
+	if _, err := next.Session(t.Context()); err != nil { // makes the schema, and the standby has it
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(time.Minute); run(t, p.Addrs()[0], "SELECT count(*) FROM pg_stat_replication WHERE replay_lsn = pg_current_wal_lsn()") != "1"; {
+		if time.Now().After(end) {
+			t.Fatal("the standby lags")
+		}
+	}
+	if err := p.Lag(); err != nil {
+		t.Fatal(err)
+	}
+	s, was, _ := lead(t, hosts(t, o, p.Addrs()...), "e")
+	select { // a heartbeat that the standby does not get
+	case <-time.After(ttl / 2):
+	case <-s.Done():
+		t.Fatal(s.Err())
+	}
+	deadline := s.Deadline()
+	p.Servers()[0].Kill()
+	if err := p.Promote(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	promoted := time.Now()
+	_, now, at := lead(t, next, "e")
+	t.Logf("the deadline was %v after the promotion, and the next one led %v after it", deadline.Sub(promoted).Round(time.Millisecond), at.Sub(promoted).Round(time.Millisecond))
+	if at.Before(deadline) {
+		t.Errorf("the next one led %v before the deadline of the one before", deadline.Sub(at))
+	}
+	if now.Token <= was.Token {
+		t.Errorf("the token %d follows %d", now.Token, was.Token)
+	}
+}
+
+// Commits wait for the standby. When that takes over, and the old primary serves on, the leader there is cut off.
+func TestFailoverWhileTheOldServes(t *testing.T) {
+	t.Parallel()
+	const ttl = 3 * time.Second
+	p := coordtest.NewPostgres(t, &coordtest.PostgresOptions{Standby: true, Synchronous: true})
+	o := postgres.Options{TTL: ttl, ConnectTimeout: 10 * time.Second}
+	old := hosts(t, o, p.Addrs()[0])
+	s, was, _ := lead(t, old, "e")
+	if err := p.Promote(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, now, at := lead(t, hosts(t, o, p.Addrs()[1]), "e")
+	if left := s.Deadline().Sub(at); left > 0 {
+		t.Errorf("the next one leads, and the deadline of the one before is %v ahead", left)
+	}
+	if now.Token <= was.Token {
+		t.Errorf("the token %d follows %d", now.Token, was.Token)
+	}
+	// Nothing can be committed there any more.
+	if _, err := old.Session(within(t, 5*time.Second)); err == nil {
+		t.Error("the old primary gives sessions")
+	}
+	// Who knows both gets to the new one, although the old one takes connections.
+	if _, err := hosts(t, o, p.Addrs()...).Session(within(t, time.Minute)); err != nil {
+		t.Errorf("who knows both servers: %v", err)
+	}
+}
+
+// A commit that waits for a standby and is cancelled is told as done. Nobody lives on it.
+func TestCancelledCommits(t *testing.T) {
+	t.Parallel()
+	const ttl = 3 * time.Second
+	p := coordtest.NewPostgres(t, &coordtest.PostgresOptions{Standby: true, Synchronous: true})
+	s, _, _ := lead(t, hosts(t, postgres.Options{TTL: ttl}, p.Addrs()[0]), "e")
+	p.Servers()[1].Kill()
+	gone, admin := time.Now(), connect(t, p.Addrs()[0])
+	cancelled := 0
+	for s.Err() == nil && time.Since(gone) < time.Minute {
+		var n int
+		if err := admin.QueryRow(t.Context(), "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		cancelled += n
+	}
+	if !errors.Is(s.Err(), backend.ErrSessionEnded) || cancelled == 0 {
+		t.Errorf("after %d commits that were cancelled: %v", cancelled, s.Err())
+	}
+}
+
+// Who opens a session on a server that may lose commits is told so once.
+func TestWarnsOfStandby(t *testing.T) {
+	t.Parallel()
+	for _, synchronous := range []bool{false, true} {
+		p := coordtest.NewPostgres(t, &coordtest.PostgresOptions{Standby: true, Synchronous: synchronous})
+		var log warnings
+		b := hosts(t, postgres.Options{TTL: ttl, Logger: slog.New(&log)}, p.Addrs()[0])
+		for range 2 {
+			s, err := b.Session(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := log.standby.Load(); synchronous && n != 0 || !synchronous && n != 1 {
+			t.Errorf("synchronous: %t: %d warnings", synchronous, n)
+		}
+	}
+}
+
+// warnings counts those of a standby.
+type warnings struct{ standby atomic.Int64 }
+
+func (w *warnings) Enabled(context.Context, slog.Level) bool { return true }
+func (w *warnings) WithAttrs([]slog.Attr) slog.Handler       { return w }
+func (w *warnings) WithGroup(string) slog.Handler            { return w }
+func (w *warnings) Handle(_ context.Context, r slog.Record) error {
+	if r.Level == slog.LevelWarn && strings.Contains(r.Message, "standby") {
+		w.standby.Add(1)
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// A Tx is a transaction of pgx, such as a pgx.Tx.
+type Tx interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+// Guard makes tx fail at its commit if the member m does not lead its election then. If it commits, m led when it did: nobody has led
+// after m before that, whatever the clocks of this process and of the server say. The transaction must be in the database of the
+// election. schema is the one of [Options]; empty is [DefaultSchema]. For a term of package elect, m is its Member.
+//
+//	tx, err := pool.Begin(ctx)
+//	...
+//	if err := postgres.Guard(ctx, tx, "", term.Member()); err != nil { ... }
+//	... // what only the leader may do
+//	err = tx.Commit(ctx)
+//	if postgres.Deposed(err) { ... } // and nothing has happened
+//
+// Guard may be called at any point of the transaction, and costs a round trip. It fails if m has gone already. It locks
+// nothing: until the commit, the transaction of a leader that has vanished does not keep anybody from leading. At the commit it locks the
+// row of the member until the transaction is over, and with synchronous replication a standby has it. It works at each isolation level: above
+// READ COMMITTED a commit may also be refused as one that cannot be serialized.
+//
+// The role needs the grant [Worker]. In a migration the election is on two coordinators, and Guard fails.
+func Guard(ctx context.Context, tx Tx, schema string, m backend.Member) error {
+	return guard(schema, m, func(statement string, args ...any) error {
+		_, err := tx.Exec(ctx, statement, args...)
+		return err
+	})
+}
+
+// GuardSQL is [Guard] for a transaction of package database/sql, with any driver of PostgreSQL.
+func GuardSQL(ctx context.Context, tx *sql.Tx, schema string, m backend.Member) error {
+	return guard(schema, m, func(statement string, args ...any) error {
+		_, err := tx.ExecContext(ctx, statement, args...)
+		return err
+	})
+}
+
+func guard(schema string, m backend.Member, exec func(string, ...any) error) error {
+	if schema == "" {
+		schema = DefaultSchema
+	}
+	err := checkSchema(schema)
+	if err == nil && (m.Line == "" || m.Position == 0 || m.Position >= 1<<63) {
+		err = fmt.Errorf("%w member %+v", backend.ErrInvalid, m)
+	}
+	if err == nil {
+		// The casts tell drivers that prepare no statements what the arguments are.
+		err = exec("SELECT "+schema+".guard($1::text, $2::bigint)", m.Line, int64(m.Position))
+	}
+	return driver.Wrap("guard", m.Line, err)
+}
+
+// Deposed reports whether err is that of a transaction that [Guard] has refused: its member does not lead any more, and the transaction
+// has done nothing. err may be of pgx, or of another driver whose errors have the method SQLState.
+func Deposed(err error) bool {
+	var state interface{ SQLState() string }
+	return errors.As(err, &state) && state.SQLState() == stateDeposed
+}

@@ -1,0 +1,279 @@
+package postgres_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	_ "github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/postgres"
+)
+
+var levels = []pgx.TxIsoLevel{pgx.ReadCommitted, pgx.RepeatableRead, pgx.Serializable}
+
+// connect returns a connection of the user's, which ends with the test.
+func connect(t testing.TB, addr string) *pgx.Conn {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), "postgres://postgres@"+addr+"/postgres?sslmode=disable")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close(context.Background()) })
+	return c
+}
+
+// A transaction is committed while its leader leads, also behind a raised fence, and never afterwards.
+func TestGuard(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	for _, level := range levels {
+		for _, way := range []string{"pgx", "database/sql"} {
+			t.Run(fmt.Sprint(level, " ", way), func(t *testing.T) {
+				t.Parallel()
+				c := newClient(t, addr, postgres.Options{TTL: ttl})
+				s, line := c.live(t), coordtest.Name(t)
+				table := fmt.Sprintf("guarded_%x", line[len(line)-8:])
+				run(t, addr, "CREATE TABLE "+table+" (n int)")
+				rows := func(want string) {
+					t.Helper()
+					if got := run(t, addr, "SELECT count(*) FROM "+table); got != want {
+						t.Fatalf("%s transactions have taken effect, want %s", got, want)
+					}
+				}
+				// work begins a transaction, guards it, does what meanwhile says, and commits.
+				work := func(m backend.Member, meanwhile func()) error {
+					t.Helper()
+					if way == "pgx" {
+						tx, err := connect(t, addr).BeginTx(t.Context(), pgx.TxOptions{IsoLevel: level})
+						if err != nil {
+							t.Fatal(err)
+						}
+						defer tx.Rollback(t.Context())
+						if err := postgres.Guard(t.Context(), tx, "", m); err != nil {
+							return err
+						}
+						if _, err := tx.Exec(t.Context(), "INSERT INTO "+table+" VALUES (1)"); err != nil {
+							t.Fatal(err)
+						}
+						meanwhile()
+						return tx.Commit(t.Context())
+					}
+					db, err := sql.Open("pgx", "postgres://postgres@"+addr+"/postgres?sslmode=disable")
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer db.Close()
+					isolation := map[pgx.TxIsoLevel]sql.IsolationLevel{pgx.ReadCommitted: sql.LevelReadCommitted, pgx.RepeatableRead: sql.LevelRepeatableRead, pgx.Serializable: sql.LevelSerializable}
+					tx, err := db.BeginTx(t.Context(), &sql.TxOptions{Isolation: isolation[level]})
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer tx.Rollback()
+					if err := postgres.GuardSQL(t.Context(), tx, "", m); err != nil {
+						return err
+					}
+					if _, err := tx.ExecContext(t.Context(), "INSERT INTO "+table+" VALUES (1)"); err != nil {
+						t.Fatal(err)
+					}
+					meanwhile()
+					return tx.Commit()
+				}
+
+				one, two := join(t, s, line, "1"), join(t, s, line, "2")
+				if err := work(one, func() {}); err != nil {
+					t.Fatalf("the leader: %v", err)
+				}
+				rows("1")
+				if err := work(two, func() {}); !postgres.Deposed(err) {
+					t.Fatalf("who does not lead yet: %v", err)
+				}
+				if err := work(one, func() { raise(t, s, line) }); err != nil {
+					t.Fatalf("the leader, whose fence was raised: %v", err)
+				}
+				rows("2")
+				// The transaction is open, and does not keep the next one from leading.
+				err := work(one, func() {
+					if err := s.Leave(t.Context(), one); err != nil {
+						t.Fatal(err)
+					}
+					if p, err := s.Ahead(t.Context(), two); err != nil || !p.First {
+						t.Fatalf("the next one stands at %+v, %v", p, err)
+					}
+				})
+				if level == pgx.ReadCommitted && !postgres.Deposed(err) || err == nil {
+					t.Fatalf("the leader, which was deposed meanwhile: %v", err)
+				}
+				if err := work(one, func() {}); !postgres.Deposed(err) {
+					t.Fatalf("the leader, which was deposed before: %v", err)
+				}
+				rows("2")
+				if err := work(two, func() {}); err != nil {
+					t.Fatalf("the next leader: %v", err)
+				}
+				rows("3")
+				for _, m := range []backend.Member{{}, {Line: line}, {Position: 3}} {
+					if err := work(m, func() {}); !errors.Is(err, backend.ErrInvalid) {
+						t.Errorf("member %+v: %v", m, err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// raise raises the fence of an election.
+func raise(t testing.TB, s backend.Session, line string) {
+	t.Helper()
+	r, err := s.Get(t.Context(), line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := backend.ParseHeader(r.Value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Fence += 1000
+	if _, err := s.Put(t.Context(), line, h.Encode(), &backend.If{Version: r.Version}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A count is a number that others wait for.
+type count struct {
+	mu  sync.Mutex
+	n   int
+	new chan struct{} // closed when n has grown
+}
+
+func (c *count) add() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n++
+	close(c.new)
+	c.new = make(chan struct{})
+}
+
+// now returns the number, and what is closed when it is larger.
+func (c *count) now() (int, <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.n, c.new
+}
+
+// reaches blocks until the number is n or ctx ends.
+func (c *count) reaches(ctx context.Context, n int) {
+	for {
+		now, grown := c.now()
+		if now >= n {
+			return
+		}
+		select {
+		case <-grown:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Leaders that are removed, or lose their session, go on with the transactions that they have open. Each transaction takes the next
+// number of a ledger and writes its position there: positions never fall.
+func TestGuardUnderDepositions(t *testing.T) {
+	t.Parallel()
+	const leaders, depositions = 3, 12
+	for _, level := range levels {
+		t.Run(string(level), func(t *testing.T) {
+			t.Parallel()
+			addr := sharedPostgres(t).Addrs()[0]
+			election := coordtest.Name(t)
+			id := fmt.Sprintf("%x", election[len(election)-8:])
+			run(t, addr, "CREATE TABLE total_"+id+" (n int); INSERT INTO total_"+id+" VALUES (0); CREATE TABLE entry_"+id+" (n int, pos bigint)")
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var running sync.WaitGroup
+			committed, refused := count{new: make(chan struct{})}, count{new: make(chan struct{})}
+			// work writes entries for a term. It does not stop when that ends, but when the database has refused it. A late one
+			// guards its third transaction, and goes on with it when another leader has begun.
+			work := func(term *elect.Term, late bool) {
+				c, err := pgx.Connect(ctx, "postgres://postgres@"+addr+"/postgres?sslmode=disable")
+				if err != nil {
+					return
+				}
+				defer c.Close(context.WithoutCancel(ctx))
+				for i := 0; ctx.Err() == nil; i++ {
+					err := pgx.BeginTxFunc(ctx, c, pgx.TxOptions{IsoLevel: level}, func(tx pgx.Tx) error {
+						if err := postgres.Guard(ctx, tx, "", term.Member()); err != nil {
+							return err
+						}
+						if late && i == 2 {
+							select {
+							case <-term.Context().Done():
+							case <-ctx.Done():
+							}
+							n, _ := committed.now()
+							committed.reaches(ctx, n+2)
+						}
+						_, err := tx.Exec(ctx, "WITH next AS (UPDATE total_"+id+" SET n = n + 1 RETURNING n) INSERT INTO entry_"+id+" SELECT n, $1 FROM next", int64(term.Member().Position))
+						return err
+					})
+					switch {
+					case err == nil:
+						committed.add()
+					case postgres.Deposed(err):
+						refused.add()
+						return
+					}
+				}
+			}
+			for range leaders {
+				e := elect.New(newClient(t, addr, postgres.Options{TTL: ttl}), election, nil)
+				running.Go(func() {
+					for ctx.Err() == nil {
+						term, err := e.Campaign(ctx)
+						if err != nil {
+							continue
+						}
+						for i := range 3 {
+							running.Go(func() { work(term, i == 0) })
+						}
+						select {
+						case <-term.Context().Done():
+						case <-ctx.Done():
+						}
+					}
+				})
+			}
+			for i := range depositions {
+				n, _ := committed.now()
+				committed.reaches(t.Context(), n+6)
+				// The first in line goes, as an operator removes it, or its session.
+				what := "DELETE FROM succession.member WHERE (line, pos) = (SELECT line, min(pos) FROM succession.member WHERE line = '" + election + "' GROUP BY line)"
+				if i%2 == 0 {
+					what = "DELETE FROM succession.session WHERE id = (SELECT session FROM succession.member WHERE line = '" + election + "' ORDER BY pos LIMIT 1)"
+				}
+				run(t, addr, what)
+			}
+			n, _ := committed.now()
+			committed.reaches(t.Context(), n+6)
+			cancel()
+			running.Wait()
+			if falls := run(t, addr, "SELECT count(*) FROM entry_"+id+" a JOIN entry_"+id+" b ON b.n = a.n + 1 WHERE b.pos < a.pos"); falls != "0" {
+				t.Errorf("%s transactions were committed after one of a later leader", falls)
+			}
+			terms := run(t, addr, "SELECT count(DISTINCT pos) FROM entry_"+id)
+			all, _ := committed.now()
+			no, _ := refused.now()
+			t.Logf("%d transactions committed in %s terms, %d refused", all, terms, no)
+			if no == 0 || terms == "1" {
+				t.Error("nobody was deposed: the test shows nothing")
+			}
+		})
+	}
+}

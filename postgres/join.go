@@ -1,0 +1,139 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
+)
+
+// memberAt returns a member. Its key is its position.
+func memberAt(line string, position uint64, value []byte) backend.Member {
+	return backend.Member{Line: line, Key: strconv.FormatUint(position, 10), Position: position, Value: string(value)}
+}
+
+// A joining is what a member is to be.
+type joining struct {
+	line, value string
+	shared      bool
+	record      string          // to tell of
+	item        *backend.Member // that it claims
+}
+
+// Join adds a member at the end of the line; see [backend.Session]. The answer also has where it stands, and the record.
+func (s *session) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	return s.join(ctx, joining{line: line, value: value, record: record})
+}
+
+// JoinShared is Join for a shared member; see [backend.Sharer].
+func (s *session) JoinShared(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	return s.join(ctx, joining{line: line, value: value, record: record, shared: true})
+}
+
+// Claim is JoinShared for a member that claims the item; see [backend.Sharer]. The transaction demands that the item stands, and that
+// no other claim for it does. Claims of one line come one after the other.
+func (s *session) Claim(ctx context.Context, line, value, record string, item backend.Member) (backend.Joined, error) {
+	return s.join(ctx, joining{line: line, value: value, record: record, shared: true, item: &item})
+}
+
+func (s *session) join(ctx context.Context, what joining) (backend.Joined, error) {
+	return s.joining.Do(ctx, func() (backend.Joined, func(), error) {
+		j, err := s.add(ctx, what)
+		return j, nil, err
+	})
+}
+
+// add joins, and returns when it is certain whether it has. ctx is the caller's: when it has ended, add does not begin again.
+//
+// Each attempt has a number of its own. After a lost answer the number is burnt: no request with it takes effect from then on, also
+// if it is still on its way, and the answer says whether one has.
+func (s *session) add(ctx context.Context, what joining) (j backend.Joined, err error) {
+	for pause := s.b.o.backoff(); ; {
+		number, a, err := s.addOnce(ctx, what)
+		switch {
+		case err == nil:
+			return s.joined(what, a)
+		case errors.Is(err, errBurnt): // because of another join, and it has done nothing
+			continue
+		case !lost(err):
+			return j, err
+		case number == 0: // it was not sent
+			if err := pause.After(ctx, err); err != nil {
+				return j, err
+			}
+			continue
+		}
+		a, err = s.again(s.Context(), "burn", number)
+		if err != nil {
+			return j, err
+		}
+		r := a.first()
+		if r.null() {
+			if err := pause.After(ctx, err); err != nil {
+				return j, err
+			}
+			continue
+		}
+		j.Member = memberAt(what.line, r.position(), []byte(what.value))
+		j.Shared = what.shared
+		s.b.saw(int64(j.Position))
+		return j, r.err()
+	}
+}
+
+// addOnce sends a join. number is 0 if it was not sent.
+func (s *session) addOnce(ctx context.Context, what joining) (number int64, a answer, err error) {
+	var subject, itemLine, itemPosition any
+	if name, ok := backend.SubjectOf(backend.Member{Value: what.value, Shared: what.shared}); ok {
+		subject = name[:min(len(name), 100)] // those of items are shorter
+	}
+	if what.item != nil {
+		itemLine, itemPosition = what.item.Line, what.item.Position
+	}
+	q := request{function: "join", args: []any{nil, what.line, []byte(what.value), what.shared, subject, itemLine, itemPosition, what.record}}
+	q.begin = func() error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		number = s.joins.Add(1)
+		q.args[0] = number
+		return nil
+	}
+	a, err = s.send(s.b.o.attempt(), q)
+	if errors.Is(err, backend.ErrTaken) {
+		err = fmt.Errorf("%w: %s", backend.ErrTaken, what.item.Key)
+	}
+	return number, a, err
+}
+
+// joined reads the answer to a join.
+func (s *session) joined(what joining, a answer) (j backend.Joined, err error) {
+	r := a.first()
+	j.Member = memberAt(what.line, r.position(), []byte(what.value))
+	j.Shared = what.shared
+	s.b.saw(int64(j.Position))
+	if p, _, err := s.placeOf(j.Member, a); err == nil {
+		j.Place = &p
+	}
+	if what.record != "" {
+		j.Record = &backend.Record{Name: what.record, Value: r.bytes(), Version: r.version()}
+	}
+	return j, r.err()
+}
+
+// Leave removes m; see [backend.Session]. It is also removed if its caller gives up.
+func (s *session) Leave(ctx context.Context, m backend.Member) error {
+	_, err := s.await(ctx, func() (answer, error) { return answer{}, s.leave(m) })
+	return err
+}
+
+// leave removes m. It returns when m has gone, or the session has ended.
+func (s *session) leave(m backend.Member) error {
+	_, err := kit.Retry(s.Context(), s.b.o.backoff(), lost, func(context.Context) (answer, error) {
+		return s.send(s.b.o.attempt(), request{function: "leave", args: []any{m.Line, m.Position}})
+	})
+	return err
+}

@@ -1,0 +1,81 @@
+package postgres
+
+import (
+	"context"
+	"math"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// Line returns the whole line in order; see [backend.Session].
+func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
+	return s.line(ctx, line, math.MaxInt32, s.repeat)
+}
+
+// Head returns the line with its first member alone; see [backend.Session].
+func (s *session) Head(ctx context.Context, line string) (backend.Line, error) {
+	return s.line(ctx, line, 1, s.repeat)
+}
+
+// line reads the first members of a line, and the header.
+func (s *session) line(ctx context.Context, line string, most int, send func(context.Context, string, ...any) (answer, error)) (l backend.Line, err error) {
+	a, err := send(ctx, "line", line, most)
+	if err != nil {
+		return l, err
+	}
+	r := a.first()
+	header := r.bytes()
+	l.Version = r.version()
+	if err := r.err(); err != nil {
+		return l, err
+	}
+	s.b.saw(int64(l.Version))
+	for i := range a.rows[1:] {
+		r := &a.rows[i+1]
+		r.text()
+		r.bytes()
+		r.version()
+		l.Members = append(l.Members, r.member(line))
+		if err := r.err(); err != nil {
+			return backend.Line{}, err
+		}
+	}
+	l.Header, err = backend.ParseHeader(header)
+	return l, err
+}
+
+// Lines returns the names of the lines in which somebody stands; see [backend.Lister].
+func (s *session) Lines(ctx context.Context) (map[string]int, error) {
+	a, err := s.repeat(ctx, "lines")
+	if err != nil {
+		return nil, err
+	}
+	lines := make(map[string]int)
+	for i := range a.rows[1:] {
+		r := &a.rows[i+1]
+		r.text()
+		name, n := r.text(), r.int()
+		if err := r.err(); err != nil {
+			return nil, err
+		}
+		if backend.CheckName(name) == nil {
+			lines[name] = int(n)
+		}
+	}
+	return lines, nil
+}
+
+// WatchLine blocks until other members stand in the line than in after; see [backend.Session].
+func (s *session) WatchLine(ctx context.Context, line string, after backend.Line) (l backend.Line, err error) {
+	err = s.watch(ctx, []string{lineChannel(line)}, nil, func() (bool, error) {
+		l, err = s.line(ctx, line, math.MaxInt32, s.look)
+		return err == nil && !l.SameMembers(after), err
+	})
+	return l, err
+}
+
+// Pin makes m outlive the session, and writes the header in the same transaction; see [backend.Pinner]. It may be repeated.
+func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
+	_, err := s.repeat(ctx, "pin", m.Line, m.Position, h.Encode(), at)
+	return err
+}

@@ -1,0 +1,294 @@
+package postgres
+
+import (
+	"context"
+	"crypto/md5"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
+)
+
+// A listener has the channels on which a session listens, and who waits for their notices. The goroutine that has the connection calls
+// changes, work and rest in turns; all others may be called by anybody.
+type listener struct {
+	prefix string      // of the names of channels
+	own    atomic.Bool // the session should look after itself: its row may have gone, or the connection is new
+	polled atomic.Bool // notices do not arrive: who waits looks again and again
+
+	mu        sync.Mutex
+	listening bool // to the session's own channel
+	channels  map[string]*channel
+	changed   bool
+	jobs      []job
+	stop      context.CancelFunc
+	resting   bool
+}
+
+// A channel is one that somebody waits for, or has waited for.
+type channel struct {
+	listening bool
+	waiting   map[chan struct{}]bool
+}
+
+// A job is a request that the connection is to send. done has room for one.
+type job struct {
+	ask  func(*conn) (answer, error)
+	done chan result
+}
+
+type result struct {
+	a   answer
+	err error
+}
+
+// The names of channels, without the prefix; schema.sql makes the same ones.
+func memberChannel(m backend.Member) string { return "m" + strconv.FormatUint(m.Position, 10) }
+func lineChannel(line string) string        { return fmt.Sprintf("l%x", md5.Sum([]byte(line))) }
+func recordChannel(name string) string      { return fmt.Sprintf("r%x", md5.Sum([]byte(name))) }
+
+// enter has w told of the notices of the channels, until leave is called.
+func (l *listener) enter(w chan struct{}, names []string) (leave func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.channels == nil {
+		l.channels = make(map[string]*channel)
+	}
+	for _, name := range names {
+		c := l.channels[name]
+		if c == nil {
+			c = &channel{waiting: make(map[chan struct{}]bool)}
+			l.channels[name] = c
+		}
+		c.waiting[w] = true
+		l.changed = l.changed || !c.listening
+	}
+	l.wake()
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, name := range names {
+			c := l.channels[name]
+			if delete(c.waiting, w); len(c.waiting) == 0 && !c.listening {
+				delete(l.channels, name) // what the server tells of, it tells of until the next change
+			}
+		}
+	}
+}
+
+// wake ends the rest of the connection if there is something to do for it. The caller holds the lock.
+func (l *listener) wake() {
+	if l.resting && (l.changed && !l.polled.Load() || len(l.jobs) > 0) {
+		l.resting = false
+		l.stop()
+	}
+}
+
+// rest is called before the connection waits for notices until stop is called. It returns false if there is something to do first.
+func (l *listener) rest(stop context.CancelFunc) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.resting, l.stop = true, stop
+	l.wake()
+	return l.resting && !l.own.Load()
+}
+
+// ready reports whether the server tells of all these channels.
+func (l *listener) ready(names []string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !slices.ContainsFunc(names, func(name string) bool { return !l.channels[name].listening })
+}
+
+// told is called with the name of the channel of a notice.
+func (l *listener) told(name string) {
+	name, ok := strings.CutPrefix(name, l.prefix)
+	if !ok || name == "" {
+		return
+	}
+	if name[0] == 's' { // it listens to no other
+		l.own.Store(true)
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c := l.channels[name]; c != nil {
+		c.tell()
+	}
+}
+
+func (c *channel) tell() {
+	for w := range c.waiting {
+		kit.Notify(w)
+	}
+}
+
+// deaf says that the connection is broken.
+func (l *listener) deaf() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, j := range l.jobs {
+		j.done <- result{err: errNotSent}
+	}
+	l.jobs, l.listening, l.changed, l.resting = nil, false, true, false
+	for _, c := range l.channels {
+		c.listening = false
+	}
+	l.own.Store(true)
+}
+
+// errNotSent says that the connection broke before it could send a request.
+var errNotSent = fmt.Errorf("%w: the connection is broken", backend.ErrUnavailable)
+
+// work sends what waits for the connection.
+func (l *listener) work(c *conn) {
+	l.mu.Lock()
+	jobs := l.jobs
+	l.jobs = nil
+	l.mu.Unlock()
+	for _, j := range jobs {
+		if c.IsClosed() {
+			j.done <- result{err: errNotSent}
+			continue
+		}
+		a, err := j.ask(c)
+		j.done <- result{a, err}
+	}
+}
+
+// take has the connection send a request, if it rests, and waits for the answer.
+func (l *listener) take(ask func(*conn) (answer, error)) (a answer, err error, taken bool) {
+	l.mu.Lock()
+	if !l.resting {
+		l.mu.Unlock()
+		return a, nil, false
+	}
+	done := l.addLocked(ask)
+	l.mu.Unlock()
+	r := <-done
+	return r.a, r.err, r.err != errNotSent
+}
+
+// add has the connection send a request when it comes to it.
+func (l *listener) add(ask func(*conn) (answer, error)) <-chan result {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.addLocked(ask)
+}
+
+func (l *listener) addLocked(ask func(*conn) (answer, error)) <-chan result {
+	done := make(chan result, 1)
+	if !l.listening && !l.polled.Load() {
+		done <- result{err: errNotSent}
+		return done
+	}
+	l.jobs = append(l.jobs, job{ask, done})
+	l.wake()
+	return done
+}
+
+// changes returns the statements that make the server tell of what somebody waits for, and of nothing else, and what to call
+// when it does. It returns "" if the server does already.
+func (l *listener) changes(own string) (script string, done func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.changed && l.listening {
+		return "", nil
+	}
+	var b strings.Builder
+	do := func(verb, name string) { b.WriteString(verb + ` "` + l.prefix + name + `";`) }
+	if !l.listening {
+		do("LISTEN", own)
+	}
+	var now []*channel
+	for name, c := range l.channels {
+		switch {
+		case len(c.waiting) == 0:
+			do("UNLISTEN", name)
+			delete(l.channels, name)
+		case !c.listening:
+			do("LISTEN", name)
+			now = append(now, c)
+		}
+	}
+	l.changed = false
+	return b.String(), func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.listening = true
+		for _, c := range now {
+			c.listening = true
+			c.tell() // to look for what has happened before
+		}
+	}
+}
+
+// listen has the server tell of what somebody waits for. If it fails, the connection is of no use any more.
+func (s *session) listen(c *conn) error {
+	if s.listener.polled.Load() {
+		return nil
+	}
+	script, done := s.listener.changes("s" + s.id)
+	if script == "" {
+		return nil
+	}
+	ctx, cancel := bounded(s.Context(), s.b.o.TTL/4)
+	defer cancel()
+	if err := c.script(ctx, script); err != nil {
+		return err
+	}
+	done()
+	return nil
+}
+
+// look sends a request that only reads, on the connection that listens: it has just had a notice, and comes to it at once. If that
+// fails, look sends it again on another one.
+func (s *session) look(ctx context.Context, function string, args ...any) (answer, error) {
+	done := s.listener.add(func(c *conn) (answer, error) {
+		return s.ask(c, s.b.o.TTL/4, request{function: function, args: args})
+	})
+	select {
+	case r := <-done:
+		if r.err == nil || !lost(r.err) {
+			return r.a, r.err
+		}
+	case <-ctx.Done():
+		return answer{}, context.Cause(ctx)
+	}
+	return s.repeat(ctx, function, args...)
+}
+
+// watch calls look when the server tells of the channels, and again after each notice, until it says that it is done. deep, which may be nil,
+// says that what look looks for is not urgent where nobody is told.
+func (s *session) watch(ctx context.Context, names []string, deep *bool, look func() (done bool, err error)) error {
+	w := make(chan struct{}, 1)
+	defer s.listener.enter(w, names)()
+	for {
+		polled := s.listener.polled.Load()
+		if polled || s.listener.ready(names) {
+			if done, err := look(); done || err != nil {
+				return err
+			}
+		}
+		var poll <-chan time.Time
+		if polled || s.listener.polled.Load() {
+			pause := max(s.b.o.TTL/40, 20*time.Millisecond)
+			if deep != nil && *deep {
+				pause = s.b.o.TTL / 4
+			}
+			poll = time.After(pause)
+		}
+		select {
+		case <-w:
+		case <-poll:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}

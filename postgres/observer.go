@@ -1,0 +1,128 @@
+package postgres
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/succession-dev/succession/backend/kit/clock"
+)
+
+// An observer is what a session has seen of others in this life of the server. Only the goroutine that sends the heartbeats uses it.
+//
+// Each session looks at the next ones in a ring, so that every session is looked at as long as there are others, whoever stands in
+// line. If most of them are silent, it looks at more, as long as one is: behind a thousand that have crashed at once it
+// must not take a session time for each few.
+type observer struct {
+	life  string
+	since clock.Instant // when the first answer of this life came
+	seen  map[string]sight
+	wide  int
+}
+
+// A sight is a number that was seen of a session.
+type sight struct {
+	beat  int64
+	since clock.Instant // when the answer came that first had it
+	ttl   time.Duration
+	asked clock.Instant // when the server was asked to end it; zero if it was not
+}
+
+const (
+	narrow = 16
+	widest = 1 << 12
+)
+
+// window is how many others to look at.
+func (o *observer) window() int { return max(narrow, o.wide) }
+
+// waited is how long the number of a session has to be seen unchanged before it is ended. The twentieth is for clocks of different
+// rates.
+func waited(ttl time.Duration) time.Duration { return ttl + ttl/20 }
+
+// see notes what an answer says, which came at now: the present life, and of some others "ID NUMBER TTL", with commas between. ttl is
+// that of this session.
+func (o *observer) see(now clock.Instant, ttl time.Duration, life, others string) {
+	if life != o.life || o.seen == nil {
+		o.life, o.since, o.seen = life, now, make(map[string]sight)
+	}
+	next := make(map[string]sight)
+	silent := 0
+	for part := range strings.SplitSeq(others, ",") {
+		id, beat, its, ok := parseOther(part)
+		if !ok {
+			continue
+		}
+		at, known := o.seen[id]
+		if !known || at.beat != beat {
+			at = sight{beat: beat, since: now, ttl: its}
+		} else if now.Sub(at.since) > its/2 {
+			silent++
+		}
+		next[id] = at
+	}
+	o.seen = next // those that have left the window are somebody else's
+	switch n := len(next); {
+	case silent > n/2:
+		o.wide = min(4*n, widest)
+	case silent == 0:
+		o.wide = narrow
+	}
+}
+
+// parseOther reads "ID NUMBER TTL", with the TTL in ms.
+func parseOther(text string) (id string, beat int64, ttl time.Duration, ok bool) {
+	f := strings.Fields(text)
+	if len(f) != 3 || len(f[0]) != 36 {
+		return "", 0, 0, false
+	}
+	beat, err := strconv.ParseInt(f[1], 10, 64)
+	ms, err2 := strconv.ParseInt(f[2], 10, 32)
+	if err != nil || err2 != nil || ms <= 0 {
+		return "", 0, 0, false
+	}
+	return f[0], beat, time.Duration(ms) * time.Millisecond, true
+}
+
+// over reports whether this life has been observed for long enough that somebody may be first in its era. held is the longest
+// session time; 0 says that it was known before.
+func (o *observer) over(now clock.Instant, held time.Duration) bool {
+	return held > 0 && now.Sub(o.since) >= waited(held)
+}
+
+// due returns those whose time has come, and how long it is until the next one's. If one is still there a quarter of its session
+// time later, its time has come again.
+func (o *observer) due(now clock.Instant, most time.Duration) (ids, beats []string, next time.Duration) {
+	next = most
+	for id, at := range o.seen {
+		left := waited(at.ttl) - now.Sub(at.since)
+		if !at.asked.IsZero() {
+			left = at.ttl/4 - now.Sub(at.asked)
+		}
+		if left > 0 {
+			next = min(next, left)
+			continue
+		}
+		ids, beats = append(ids, id), append(beats, strconv.FormatInt(at.beat, 10))
+		at.asked = now
+		o.seen[id] = at
+		next = min(next, at.ttl/4)
+	}
+	return ids, beats, next
+}
+
+// reap ends the sessions that have been silent for long enough, and returns when to look again, at the latest at next.
+func (s *session) reap(next time.Time) time.Time {
+	now := time.Now()
+	ids, beats, left := s.observer.due(clock.Now(), next.Sub(now))
+	if ids != nil {
+		life := s.observer.life
+		s.b.o.Logger.Info("ending sessions without heartbeats", "sessions", len(ids))
+		s.Go(func() {
+			if err := s.b.tell(s.Context(), "reap", "{"+strings.Join(ids, ",")+"}", "{"+strings.Join(beats, ",")+"}", life); err != nil {
+				s.b.o.Logger.Warn("sessions without heartbeats were not ended", "err", err)
+			}
+		})
+	}
+	return now.Add(left)
+}

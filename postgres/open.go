@@ -1,0 +1,198 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
+	"github.com/succession-dev/succession/internal/security"
+)
+
+// A Backend is a long-lived handle on one database. It is safe for concurrent use.
+type Backend struct {
+	o        *Options
+	wire     *wire
+	sessions *kit.Sessions
+	top      atomic.Int64 // the largest position or version that was seen
+
+	// Only open uses these.
+	id, era string // of the schema, and when it was seen last; empty before the first session
+	lacks   string // what was said of the settings of the server
+}
+
+var _ backend.Backend = (*Backend)(nil)
+
+// parameters are those of a URL that PostgreSQL's own clients know by these names.
+var parameters = []string{"user", "service", "servicefile", "passfile", "sslmode", "sslrootcert", "sslcert", "sslkey", "sslnegotiation", "sslsni", "krbsrvname", "krbspn", "channel_binding"}
+
+// Open returns a backend for a URL:
+//
+//	postgres://h1:5432,h2:5432/database?user=app&sslmode=verify-full&ttl=10s
+//
+// Everything is optional. ttl, schema and connect are TTL, Schema and ConnectTimeout of [Options]. More parameters:
+//
+//   - password-file, password-env: the file, or the environment variable, that holds the password. A URL has none.
+//   - user, service, servicefile, passfile, sslmode, sslrootcert, sslcert, sslkey, sslnegotiation, sslsni, channel_binding, krbsrvname and
+//     krbspn, as PostgreSQL's own clients have them.
+//
+// What the URL does not say is taken from the environment of PostgreSQL's own tools: PGHOST, PGUSER, PGDATABASE,
+// PGPASSFILE, PGSERVICE, PGSSLMODE and the others. Of several hosts the first one is used that takes writes. All files
+// are read for each connection, so they may be replaced while the backend is open.
+//
+// Open does not connect; [Backend.Session] does. The caller closes the backend.
+func Open(u *backend.URL) (*Backend, error) {
+	o := &Options{TTL: u.Duration("ttl", 0), Schema: u.Text("schema", ""), ConnectTimeout: u.Duration("connect", 0)}
+	config, password, err := configOf(u)
+	if err == nil {
+		err = u.Err()
+	}
+	if err != nil {
+		return nil, driver.Wrap("open", "", err)
+	}
+	b, err := open(config, o)
+	if err != nil {
+		return nil, err
+	}
+	b.wire.password = password
+	return b, nil
+}
+
+// configOf returns what reads the configuration that a URL describes, and the secret that is the password, or nil.
+func configOf(u *backend.URL) (func() (*pgconn.Config, error), *security.Secret, error) {
+	settings := map[string]string{"target_session_attrs": "read-write", "dbname": strings.Trim(u.Path, "/")}
+	for _, name := range parameters {
+		settings[name] = u.Text(name, "")
+	}
+	var hosts, ports []string
+	for _, hp := range u.HostPorts(defaultPort) {
+		host, port, err := net.SplitHostPort(hp)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%w URL %s: %w", backend.ErrInvalid, u, err)
+		}
+		hosts, ports = append(hosts, host), append(ports, port)
+	}
+	settings["host"], settings["port"] = strings.Join(hosts, ","), strings.Join(ports, ",")
+	var dsn strings.Builder
+	for name, value := range settings {
+		if value != "" {
+			fmt.Fprintf(&dsn, "%s='%s' ", name, strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value))
+		}
+	}
+	password := security.SecretOf(u, "password")
+	if !password.Named() {
+		password = nil
+	} else if _, err := password.Read(); err != nil {
+		return nil, nil, err
+	}
+	read := func() (*pgconn.Config, error) {
+		cfg, err := pgconn.ParseConfig(dsn.String())
+		if err != nil {
+			// The text may have the password of a password file.
+			return nil, fmt.Errorf("%w URL %s: what it says, and the environment of PostgreSQL's tools, cannot be used together: %s",
+				backend.ErrInvalid, u, reason(err))
+		}
+		return cfg, nil
+	}
+	_, err := read()
+	return read, password, err
+}
+
+// reason returns why a configuration is refused, without what it contains.
+func reason(err error) string {
+	var parse *pgconn.ParseConfigError
+	if errors.As(err, &parse) {
+		if cause := parse.Unwrap(); cause != nil {
+			return cause.Error()
+		}
+	}
+	return err.Error()
+}
+
+// New returns a backend for the database of cfg, which it copies. It does not block and does not connect: the first
+// Session does. cfg should come from [pgconn.ParseConfig], with target_session_attrs=read-write where there are several hosts. o may be nil.
+func New(cfg *pgconn.Config, o *Options) (*Backend, error) {
+	return open(func() (*pgconn.Config, error) { return cfg.Copy(), nil }, o)
+}
+
+func open(config func() (*pgconn.Config, error), o *Options) (*Backend, error) {
+	o, err := o.filled()
+	if err != nil {
+		return nil, driver.Wrap("open", "", err)
+	}
+	b := &Backend{o: o, wire: newWire(config, o)}
+	b.sessions = kit.NewSessions(kit.Config{Scheme: driver, Open: b.open, Connect: o.ConnectTimeout, Patience: closeBound})
+	return b, nil
+}
+
+// Session returns the live session, and opens one if there is none; see [backend.Backend]. It blocks for a few round trips, at most
+// for ConnectTimeout of [Options]. If the schema is not there, it makes it, as [EnsureSchema] does.
+func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
+	return b.sessions.Session(ctx)
+}
+
+// Close ends the session, if there is one; see [backend.Backend]. It waits for the server for two seconds at most.
+func (b *Backend) Close() error {
+	err := b.sessions.Close()
+	b.wire.close()
+	return err
+}
+
+// open opens a session. After a lost answer it opens another: other sessions end the first.
+func (b *Backend) open(ctx context.Context) (kit.Session, error) {
+	pause := b.o.backoff()
+	for {
+		s, err := b.begin(ctx)
+		if err == nil {
+			return s, nil
+		}
+		if !lost(err) && ctx.Err() == nil {
+			return nil, err
+		}
+		b.wire.turn.Add(1)
+		if ctx.Err() != nil || pause.After(ctx, err) != nil {
+			return nil, fmt.Errorf("%w: no session was opened within %v: %w", backend.ErrUnavailable, b.o.ConnectTimeout, err)
+		}
+	}
+}
+
+// saw notes a position or a version.
+func (b *Backend) saw(n int64) {
+	for old := b.top.Load(); n > old && !b.top.CompareAndSwap(old, n); old = b.top.Load() {
+	}
+}
+
+// known returns an error if the database has forgotten what this backend has seen of it. top is the largest number that it
+// has given, clock what its clock says as a number, and life the present one.
+//
+// A server that has taken over may have lost the newest numbers. It gives larger ones all the same if its clock says so.
+func (b *Backend) known(id, life string, top, clock int64) error {
+	era := life[:max(0, strings.LastIndexByte(life, '/'))]
+	if b.era != "" && era != b.era {
+		top = max(top, clock)
+	}
+	if b.id != "" && (id != b.id || top < b.top.Load()) {
+		return fmt.Errorf("%w: raise the fence of each election, and restart this process", backend.ErrReset)
+	}
+	b.id, b.era = id, era
+	return nil
+}
+
+// heed refuses a server on whose commits nobody can rely, and warns of one that may lose some.
+func (b *Backend) heed(lacks string) error {
+	const fsync, standby = "fsync", "standby"
+	switch {
+	case lacks == fsync:
+		return fmt.Errorf("%w server: fsync is off, so that a crash may lose what was told as done; set fsync=on", backend.ErrInvalid)
+	case lacks == standby && b.lacks != lacks:
+		b.o.Logger.Warn("a standby follows the server, and commits wait for none (synchronous_standby_names): if it takes over while this server lives on, two may lead. See docs/postgres.md")
+	}
+	b.lacks = lacks
+	return nil
+}

@@ -1,0 +1,131 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/succession-dev/succession"
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/postgres"
+)
+
+// What is wrong with a URL is told before anything is sent, and without what may be a secret.
+func TestInvalidURLs(t *testing.T) {
+	for rawURL, want := range map[string]string{
+		"postgres://h/db?ttl=1ms":                                  "TTL",
+		"postgres://h/db?ttl=2h":                                   "TTL",
+		"postgres://h/db?schema=A":                                 "schema",
+		"postgres://h/db?tls=on":                                   "unknown parameter",
+		"postgres://h/db?sslmode=perhaps":                          "sslmode",
+		"postgres://h/db?sslrootcert=/no/such&sslmode=verify-full": "/no/such",
+		"postgres://h/db?password-file=/no/such":                   "password-file",
+		"postgres://h/db?password-env=NO_SUCH_VARIABLE":            "NO_SUCH_VARIABLE",
+		"postgres://h/db?service=nosuch":                           "service",
+		"postgres://user:secret@h/db":                              "password",
+	} {
+		b, err := succession.Open(rawURL)
+		if err == nil {
+			b.Close()
+		}
+		if !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", rawURL, err)
+		}
+	}
+	for _, o := range []*postgres.Options{{TTL: -1}, {ConnectTimeout: -1}, {Schema: "pg_x"}} {
+		if _, err := postgres.New(configOf(t, "127.0.0.1:1"), o); !errors.Is(err, backend.ErrInvalid) {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+}
+
+// The password is read for each connection, so it can be replaced while a process runs. One that is refused in between is no reason to
+// give up.
+func TestPasswordReplaced(t *testing.T) {
+	t.Parallel()
+	addr := coordtest.NewPostgres(t, nil).Addrs()[0]
+	rules := run(t, addr, "SHOW hba_file")
+	old, err := os.ReadFile(rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(rules, append([]byte("host all secretive 127.0.0.1/32 scram-sha-256\n"), old...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(t, addr, "CREATE ROLE secretive LOGIN SUPERUSER PASSWORD 'first'; SELECT pg_reload_conf()")
+	file := filepath.Join(t.TempDir(), "password")
+	write := func(password string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(password+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("wrong")
+	b, err := succession.Open("postgres://" + addr + "/postgres?user=secretive&sslmode=disable&ttl=" + ttl.String() + "&password-file=" + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	for end := time.Now().Add(time.Minute); ; { // the server has not read its rules yet
+		if _, err = b.Session(t.Context()); errors.Is(err, backend.ErrDenied) {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("with a wrong password: %v", err)
+		}
+		if s, err := b.Session(t.Context()); err == nil {
+			s.Close(t.Context())
+		}
+	}
+	write("first")
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("second") // first in the file, as the page says
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = b.Session(t.Context()); err != nil {
+		t.Fatalf("while the file has the new one, and the server the old one: %v", err)
+	}
+	run(t, addr, "ALTER ROLE secretive PASSWORD 'second'")
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = b.Session(t.Context()); err != nil {
+		t.Errorf("when both have the new one: %v", err)
+	}
+}
+
+// An address where nothing answers is told within the time to connect.
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	for name, addr := range map[string]string{"refused": coordtest.Refused(t), "silent": silent(t)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, err := postgres.New(configOf(t, addr), &postgres.Options{TTL: ttl, ConnectTimeout: ttl / 2})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer b.Close()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if _, err := b.Session(ctx); !errors.Is(err, backend.ErrUnavailable) || ctx.Err() != nil {
+				t.Errorf("a session: %v", err)
+			}
+		})
+	}
+}
+
+// silent returns the address of what takes connections and says nothing.
+func silent(t *testing.T) string {
+	p := coordtest.NewProxy(t, coordtest.Refused(t))
+	p.Cut()
+	return p.Addr()
+}

@@ -1,0 +1,91 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/security"
+)
+
+// An operator is a [backend.Operator] that uses the tables, as whoever has the rights of their owner.
+type operator struct {
+	config   func() (*pgconn.Config, error)
+	password *security.Secret // nil for none
+	schema   string
+}
+
+func newOperator(u *backend.URL) (backend.Operator, error) {
+	config, password, err := configOf(u)
+	o := &operator{config, password, cmp.Or(u.Text("schema", ""), DefaultSchema)}
+	if err == nil {
+		err = checkSchema(o.schema)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// do runs statements in one transaction, and returns the first column of the last row. @ stands for the schema, and $1 and so on for the
+// values, which have no quotes in them.
+func (o *operator) do(ctx context.Context, sql string, values ...string) (string, error) {
+	cfg, err := o.config()
+	if err != nil {
+		return "", err
+	}
+	if o.password != nil {
+		if cfg.Password, err = o.password.Read(); err != nil {
+			return "", err
+		}
+	}
+	c, err := pgconn.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close(context.WithoutCancel(ctx))
+	for i, v := range values {
+		if strings.ContainsAny(v, `'\`) {
+			return "", fmt.Errorf("%w name %q", backend.ErrInvalid, v)
+		}
+		sql = strings.ReplaceAll(sql, fmt.Sprintf("$%d", i+1), "'"+v+"'")
+	}
+	results, err := c.Exec(ctx, strings.ReplaceAll(sql, "@", o.schema)).ReadAll()
+	if err != nil {
+		return "", err
+	}
+	last := ""
+	for _, r := range results {
+		for _, row := range r.Rows {
+			last = string(row[0])
+		}
+	}
+	return last, nil
+}
+
+// below is what is at the name $1 or below it, in the column that takes the place of %s.
+const below = `(%s = $1 OR starts_with(%[1]s, $1 || '/'))`
+
+func (o *operator) Exists(ctx context.Context, name string) (bool, error) {
+	there, err := o.do(ctx, "SELECT EXISTS (SELECT FROM @.member WHERE "+fmt.Sprintf(below, "line")+") OR EXISTS (SELECT FROM @.record WHERE "+fmt.Sprintf(below, "name")+")", name)
+	return there == "t", err
+}
+
+func (o *operator) Remove(ctx context.Context, m backend.Member) error {
+	_, err := o.do(ctx, "DELETE FROM @.member WHERE line = $1 AND pos::text = $2", m.Line, m.Key)
+	return err
+}
+
+func (o *operator) Drop(ctx context.Context, election string) error {
+	_, err := o.do(ctx, "DELETE FROM @.member WHERE line = $1; DELETE FROM @.record WHERE name = $1", election)
+	return err
+}
+
+func (o *operator) Clear(ctx context.Context, name string) error {
+	_, err := o.do(ctx, "DELETE FROM @.member WHERE "+fmt.Sprintf(below, "line")+"; DELETE FROM @.record WHERE "+fmt.Sprintf(below, "name"), name)
+	return err
+}

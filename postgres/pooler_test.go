@@ -1,0 +1,63 @@
+package postgres_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/calm"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/postgres"
+)
+
+// PgBouncer in transaction mode takes LISTEN, and no notice arrives. A member is told all the same, soon if it is next.
+func TestPooler(t *testing.T) {
+	t.Parallel()
+	p := coordtest.NewPostgres(t, nil)
+	addr := coordtest.NewPgBouncer(t, p)
+	b := hosts(t, postgres.Options{TTL: ttl}, addr)
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !postgres.Polled(s) {
+		t.Fatal("the pooler was not noticed")
+	}
+	for range 5 {
+		one, two, three := join(t, s, "e", "1"), join(t, s, "e", "2"), join(t, s, "e", "3")
+		for _, step := range []struct{ leaves, next backend.Member }{{one, two}, {two, three}} {
+			place, err := s.Ahead(t.Context(), step.next)
+			if err != nil || place.First {
+				t.Fatalf("%+v, %v", place, err)
+			}
+			told := make(chan error, 1)
+			go func() { told <- s.WatchPlace(t.Context(), step.next, &place) }()
+			c := calm.Start(t)
+			if err := s.Leave(t.Context(), step.leaves); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-told; err != nil || !place.First {
+				t.Fatalf("%+v, %v", place, err)
+			}
+			c.Within(ttl/2, "the next one was told")
+		}
+		if err := s.Leave(t.Context(), three); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Its session lives on, and ends as others do.
+	select {
+	case <-s.Done():
+		t.Fatal(s.Err())
+	case <-time.After(2 * ttl):
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The suite's rules of waiting hold behind a pooler, too.
+func TestConformanceBehindPooler(t *testing.T) {
+	p := coordtest.NewPostgres(t, nil)
+	pooled(t, coordtest.NewPgBouncer(t, p))
+}

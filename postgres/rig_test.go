@@ -1,0 +1,44 @@
+package postgres_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
+	"github.com/succession-dev/succession/postgres"
+)
+
+// reset drops the schema and makes it anew, as an operator does who has lost the data.
+func reset(ctx context.Context, admin *pgconn.Config) error {
+	create, err := postgres.Schema("")
+	if err == nil {
+		_, err = tryRun(ctx, admin, "BEGIN; DROP SCHEMA IF EXISTS succession CASCADE;"+create+"COMMIT")
+	}
+	return err
+}
+
+// reference starts a PostgreSQL for the test, and returns a Reference of a harness to it: it writes a row.
+func reference(t testing.TB) func(context.Context) error {
+	t.Helper()
+	cfg := configOf(t, coordtest.NewPostgres(t, nil).Addrs()[0])
+	cfg.DialFunc = rig.DialUnlabelled
+	c, err := pgconn.ConnectConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close(context.Background()) })
+	if _, err := c.Exec(t.Context(), "CREATE TABLE reference (n int); INSERT INTO reference VALUES (0)").ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	return func(ctx context.Context) error {
+		mu.Lock()
+		defer mu.Unlock()
+		_, err := c.Exec(ctx, "UPDATE reference SET n = n + 1").ReadAll()
+		return err
+	}
+}

@@ -1,0 +1,153 @@
+package postgres
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// DefaultSchema is the name of the schema if nobody gives another.
+const DefaultSchema = "succession"
+
+//go:embed schema.sql
+var schemaSQL string
+
+// schemaName is what a schema may be called: nothing that has to be quoted, and short enough for the names of channels,
+// which have 63 bytes at most.
+var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,23}$`)
+
+func checkSchema(name string) error {
+	if !schemaName.MatchString(name) || strings.HasPrefix(name, "pg_") {
+		return fmt.Errorf("%w schema %q: use at most 24 lower-case letters, digits and underscores", backend.ErrInvalid, name)
+	}
+	return nil
+}
+
+// Schema returns the statements that make the schema of that name, for people who make it themselves, with psql in one
+// transaction (psql -1). Empty is [DefaultSchema]. It returns [backend.ErrInvalid] if no schema of this package can have
+// the name.
+func Schema(name string) (string, error) {
+	if name == "" {
+		name = DefaultSchema
+	}
+	if err := checkSchema(name); err != nil {
+		return "", err
+	}
+	return strings.ReplaceAll(schemaSQL, "@", name), nil
+}
+
+// A Grant is what a role may do.
+type Grant string
+
+const (
+	// Candidate may do all that the methods of a session do.
+	Candidate Grant = "candidate"
+	// Observer may have sessions, and look at everything, but changes nothing.
+	Observer Grant = "observer"
+	// Worker may guard its transactions, and has no session.
+	Worker Grant = "worker"
+)
+
+// granted are the functions that a role may call. None has a right on a table.
+var granted = map[Grant][]string{
+	Observer: {
+		"open(uuid,int)", "beat(uuid,int)", "reap(uuid[],bigint[],text)", "confirm(text)", "close(uuid)",
+		"ahead(uuid,text,bigint,bool)", "stands(uuid,text,bigint)", "line(uuid,text,int)", "lines(uuid)", "free(uuid,text,text)",
+		"get(uuid,text)", "list(uuid,text,bool)",
+	},
+	Candidate: {
+		"join(uuid,bigint,text,bytea,bool,text,text,bigint,text)", "burn(uuid,bigint)", "leave(uuid,text,bigint)",
+		"pin(uuid,text,bigint,bytea,bigint)", "append(uuid,text,bytea)", "remove(uuid,text,bigint,text,bigint)",
+		"put(uuid,text,bytea,bigint,text,bigint)",
+	},
+	Worker: {"guard(text,bigint)", "leads(text,bigint)"},
+}
+
+// Grants returns the statements that let a role do what the grant says, in the schema of that name. It returns
+// [backend.ErrInvalid] if there is no such grant, or no schema of this package can have the name.
+func Grants(schema, role string, g Grant) (string, error) {
+	if schema == "" {
+		schema = DefaultSchema
+	}
+	if err := checkSchema(schema); err != nil {
+		return "", err
+	}
+	functions := granted[g]
+	if g == Candidate {
+		functions = append(append(granted[Observer], functions...), granted[Worker]...)
+	}
+	if functions == nil {
+		return "", fmt.Errorf("%w grant %q: it is %s, %s or %s", backend.ErrInvalid, g, Candidate, Observer, Worker)
+	}
+	to := `"` + strings.ReplaceAll(role, `"`, `""`) + `"`
+	var b strings.Builder
+	fmt.Fprintf(&b, "GRANT USAGE ON SCHEMA %s TO %s;\n", schema, to)
+	for _, f := range functions {
+		fmt.Fprintf(&b, "GRANT EXECUTE ON FUNCTION %s.%s TO %s;\n", schema, f, to)
+	}
+	return b.String(), nil
+}
+
+// EnsureSchema makes the schema of that name in the database of cfg if it is not there, in one transaction. Empty is
+// [DefaultSchema]. It blocks until that is done, or ctx ends. Several processes may call it at the same time. The role
+// needs the right CREATE on the database; it then owns the schema. [Backend] Session does the same where the schema is missing.
+func EnsureSchema(ctx context.Context, cfg *pgconn.Config, name string) error {
+	if name == "" {
+		name = DefaultSchema
+	}
+	err := checkSchema(name)
+	if err == nil {
+		w := newWire(func() (*pgconn.Config, error) { return cfg.Copy(), nil }, &Options{Schema: name})
+		defer w.close()
+		var c *conn
+		if c, err = w.dial(ctx, nil); err == nil {
+			defer c.kill()
+			err = c.ensure(ctx, name)
+		}
+	}
+	return driver.Wrap("schema", name, err)
+}
+
+// ensure makes the schema if it is not there.
+func (c *conn) ensure(ctx context.Context, name string) error {
+	there, err := c.hasSchema(ctx, name)
+	if err != nil || there {
+		return err
+	}
+	create, err := Schema(name)
+	if err != nil {
+		return err
+	}
+	// Of several processes, the second waits for the first, and then fails because the schema is there.
+	err = c.script(ctx, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT pg_advisory_xact_lock(hashtext('succession schema'));"+create+"COMMIT")
+	if err == nil {
+		return nil
+	}
+	if end := c.script(ctx, "ROLLBACK"); end != nil {
+		return end
+	}
+	if there, again := c.hasSchema(ctx, name); there || again != nil {
+		return again
+	}
+	if errors.Is(err, backend.ErrDenied) {
+		err = fmt.Errorf("%w; the schema %s is not there, and this role must not make it: have an administrator apply what \"succession postgres schema\" prints", err, name)
+	}
+	return err
+}
+
+// hasSchema reports whether the schema is there.
+func (c *conn) hasSchema(ctx context.Context, name string) (there bool, err error) {
+	rows, err := c.query(ctx, "SELECT to_regclass($1) IS NOT NULL", name+".meta")
+	if err != nil {
+		return false, err
+	}
+	r := rows[0]
+	return r.bool(), r.err()
+}

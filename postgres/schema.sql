@@ -1,0 +1,380 @@
+-- The schema @ of package postgres, format 1. The package comment says how it works, and why.
+--
+-- Processes of different versions use it at the same time. So a function keeps its arguments and what it returns; what
+-- needs others is a function with another name. What changes a table raises the format.
+CREATE SCHEMA IF NOT EXISTS @;
+
+CREATE TABLE @.meta (
+  one bool PRIMARY KEY DEFAULT true CHECK (one),
+  format int NOT NULL,
+  id uuid NOT NULL,     -- of this schema: another one has forgotten what this one knew
+  era text NOT NULL,    -- the newest in which somebody may be first
+  longest int NOT NULL  -- the longest session time that any session has had, in ms
+);
+
+-- Each counts positions and versions, for the lines and records whose names fall to it. It stays locked until commit: so
+-- the numbers of one line grow in the order of commits.
+CREATE TABLE @.stripe (n int PRIMARY KEY, last bigint NOT NULL) WITH (fillfactor = 10);
+INSERT INTO @.stripe SELECT n, 0 FROM generate_series(0, 63) n;
+
+-- beat is the number that heartbeats raise. No index has it, so that raising it changes no index (HOT).
+CREATE TABLE @.session (id uuid PRIMARY KEY, ttl int NOT NULL, era text NOT NULL, beat bigint NOT NULL)
+  WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+
+-- Joins of a session with a number up to burnt never take effect any more.
+CREATE TABLE @.joiner (session uuid PRIMARY KEY REFERENCES @.session ON DELETE CASCADE, burnt bigint NOT NULL DEFAULT 0);
+
+-- A member without a session is pinned. subject is that of a claim.
+CREATE TABLE @.member (
+  line text COLLATE "C" NOT NULL, pos bigint NOT NULL, session uuid REFERENCES @.session ON DELETE CASCADE, number bigint,
+  value bytea NOT NULL, shared bool NOT NULL, subject text COLLATE "C",
+  PRIMARY KEY (line, pos), UNIQUE (session, number)
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+CREATE INDEX ON @.member (line, pos) WHERE NOT shared;
+CREATE INDEX ON @.member (line, subject) WHERE shared;
+
+CREATE TABLE @.record (name text COLLATE "C" PRIMARY KEY, value bytea NOT NULL, version bigint NOT NULL);
+
+-- What transactions of users wait to be checked for at their commit. A crash may lose it: it has then ended these transactions.
+CREATE UNLOGGED TABLE @.guarded (n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, election text NOT NULL, pos bigint NOT NULL)
+  WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+
+-- An era ends when another server takes over. A life also ends when the server starts anew.
+CREATE FUNCTION @.era() RETURNS text LANGUAGE sql STABLE AS
+$$ SELECT (SELECT system_identifier FROM pg_control_system()) || '/' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) $$;
+
+CREATE FUNCTION @.life() RETURNS text LANGUAGE sql STABLE AS
+$$ SELECT @.era() || '/' || extract(epoch FROM pg_postmaster_start_time()) $$;
+
+INSERT INTO @.meta VALUES (true, 1, gen_random_uuid(), @.era(), 0);
+
+-- Whoever writes calls this first. What users, roles and databases may have set otherwise: who waits for a lock must not take
+-- effect long after its client has given up, and what is told as done must have been synced.
+CREATE FUNCTION @.writes() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  IF current_setting('transaction_isolation') <> 'read committed' THEN
+    RAISE EXCEPTION 'succession: the transaction is not READ COMMITTED' USING ERRCODE = 'SU002';
+  END IF;
+  IF current_setting('synchronous_commit') NOT IN ('on', 'remote_apply') THEN
+    PERFORM set_config('synchronous_commit', 'on', true);
+  END IF;
+  PERFORM set_config('lock_timeout', '5s', true);
+END $$;
+
+-- The next number for a name. It is larger than all that its stripe has given, also if a failover has lost some, as long as
+-- the clock of the new server is not behind that of the old one by more than the failover took. JSON can have it: it
+-- stays below 2^53.
+CREATE FUNCTION @.next(name text) RETURNS bigint LANGUAGE sql AS $$
+  UPDATE @.stripe SET last = greatest(last + 1, (extract(epoch FROM clock_timestamp()) * 1e6)::bigint)
+    WHERE n = ('x' || substr(md5(name), 1, 2))::bit(8)::int & 63 RETURNING last
+$$;
+
+-- Whether the session lives. It does not end before this transaction.
+CREATE FUNCTION @.lives(s uuid) RETURNS bool LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM @.writes();
+  PERFORM FROM @.session x WHERE x.id = s AND x.era = @.era() FOR KEY SHARE;
+  RETURN FOUND;
+END $$;
+
+-- Whether the member stands. It does not go before this transaction ends.
+CREATE FUNCTION @.holds(l text, p bigint) RETURNS bool LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM FROM @.member m WHERE m.line = l AND m.pos = p
+    AND (m.session IS NULL OR EXISTS (SELECT FROM @.session x WHERE x.id = m.session AND x.era = @.era())) FOR KEY SHARE OF m;
+  RETURN FOUND;
+END $$;
+
+-- Who listens is told what has changed, and looks at the rows.
+CREATE FUNCTION @.tell() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF TG_TABLE_NAME = 'record' THEN
+    PERFORM pg_notify('@.r' || md5(coalesce(NEW.name, OLD.name)), '');
+  ELSIF TG_TABLE_NAME = 'session' THEN
+    PERFORM pg_notify('@.s' || OLD.id, '');
+  ELSE
+    IF TG_OP <> 'INSERT' THEN PERFORM pg_notify('@.m' || OLD.pos, ''); END IF;
+    PERFORM pg_notify('@.l' || md5(coalesce(NEW.line, OLD.line)), '');
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER tell AFTER INSERT OR DELETE OR UPDATE OF session ON @.member FOR EACH ROW EXECUTE FUNCTION @.tell();
+CREATE TRIGGER tell AFTER INSERT OR DELETE OR UPDATE ON @.record FOR EACH ROW EXECUTE FUNCTION @.tell();
+CREATE TRIGGER tell AFTER DELETE ON @.session FOR EACH ROW EXECUTE FUNCTION @.tell();
+
+-- What follows is for sessions. The first column of each answer, why, says what has kept the function from doing anything;
+-- it is empty if nothing has.
+
+-- lacks says what is wrong with the settings of the server: "fsync", or "standby" if a standby follows and commits do not wait for any.
+CREATE FUNCTION @.open(s uuid, t int, OUT why text, OUT id uuid, OUT life text, OUT beat bigint, OUT top bigint, OUT clock bigint, OUT pid int, OUT lacks text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM @.writes();
+  UPDATE @.meta m SET longest = t WHERE m.longest < t;
+  INSERT INTO @.session VALUES (s, t, @.era(), 1);
+  INSERT INTO @.joiner VALUES (s);
+  SELECT m.id INTO id FROM @.meta m;
+  SELECT max(x.last) INTO top FROM @.stripe x;
+  clock := (extract(epoch FROM clock_timestamp()) * 1e6)::bigint;
+  why := ''; life := @.life(); beat := 1; pid := pg_backend_pid(); lacks := '';
+  IF current_setting('fsync') <> 'on' THEN lacks := 'fsync';
+  ELSIF current_setting('synchronous_standby_names') = '' AND EXISTS (SELECT FROM pg_stat_replication) THEN lacks := 'standby'; END IF;
+END $$;
+
+-- The heartbeat. It tells of up to n other sessions, the next ones in a ring. held is the time for which somebody must observe this
+-- life, in ms, before anybody may be first in this era; 0 once that is over.
+CREATE FUNCTION @.beat(s uuid, n int, OUT why text, OUT life text, OUT beat bigint, OUT held int, OUT pid int, OUT others text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM @.writes();
+  UPDATE @.session x SET beat = x.beat + 1 WHERE x.id = s AND x.era = @.era() RETURNING x.beat INTO beat;
+  IF NOT FOUND THEN why := 'ended'; RETURN; END IF;
+  why := ''; life := @.life(); pid := pg_backend_pid();
+  SELECT CASE WHEN m.era = @.era() THEN 0 ELSE m.longest END INTO held FROM @.meta m;
+  SELECT coalesce(string_agg(y.id || ' ' || y.beat || ' ' || y.ttl, ','), '') INTO others FROM (
+    (SELECT 0 AS turn, x.id, x.beat, x.ttl FROM @.session x WHERE x.id > s ORDER BY x.id LIMIT n)
+    UNION ALL (SELECT 1, x.id, x.beat, x.ttl FROM @.session x WHERE x.id < s ORDER BY x.id LIMIT n)
+    ORDER BY turn, id LIMIT n) y;
+END $$;
+
+-- Whoever calls this has seen each of the sessions with just this number for its session time and a twentieth, in this life.
+CREATE FUNCTION @.reap(ids uuid[], beats bigint[], l text, OUT why text) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM @.writes();
+  why := '';
+  IF l = @.life() THEN
+    DELETE FROM @.session x USING unnest(ids, beats) AS y (id, beat) WHERE x.id = y.id AND x.beat = y.beat;
+  END IF;
+END $$;
+
+-- Whoever calls this has observed this life for as long as beat has said.
+CREATE FUNCTION @.confirm(l text, OUT why text) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM @.writes();
+  why := '';
+  IF l = @.life() THEN
+    DELETE FROM @.session x WHERE x.era <> @.era();
+    UPDATE @.meta m SET era = @.era() WHERE m.era <> @.era();
+  END IF;
+END $$;
+
+CREATE FUNCTION @.close(s uuid, OUT why text) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM @.writes();
+  DELETE FROM @.session x WHERE x.id = s;
+  why := '';
+END $$;
+
+-- ahead is null if nobody stands in front that the member waits for. Then beat is the number of a heartbeat that was made
+-- along, or null; it is made if b says so, or where commits wait for a standby. held says that nobody may be first yet.
+-- deep says that somebody stands before the one in front.
+CREATE FUNCTION @.ahead(s uuid, l text, p bigint, b bool, OUT why text, OUT shared bool, OUT pinned bool, OUT ahead bigint, OUT avalue bytea, OUT ashared bool,
+  OUT apinned bool, OUT header bytea, OUT beat bigint, OUT held bool, OUT deep bool)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM @.session x WHERE x.id = s AND x.era = @.era()) THEN why := 'ended'; RETURN; END IF;
+  SELECT m.shared, m.session IS NULL, a.pos, a.value, a.shared, a.session IS NULL INTO shared, pinned, ahead, avalue, ashared, apinned
+    FROM @.member m LEFT JOIN LATERAL
+      (SELECT * FROM @.member f WHERE f.line = l AND f.pos < p AND NOT (f.shared AND m.shared) ORDER BY f.pos DESC LIMIT 1) a ON true
+    WHERE m.line = l AND m.pos = p;
+  IF NOT FOUND THEN why := 'member'; RETURN; END IF;
+  SELECT r.value INTO header FROM @.record r WHERE r.name = l;
+  held := false; deep := false;
+  IF ahead IS NULL THEN
+    IF b OR current_setting('synchronous_standby_names') <> '' THEN -- a server that was deposed cannot commit there
+      PERFORM @.writes();
+      UPDATE @.session x SET beat = x.beat + 1 WHERE x.id = s AND x.era = @.era() RETURNING x.beat INTO beat;
+      IF NOT FOUND THEN why := 'ended'; RETURN; END IF;
+    END IF;
+    SELECT m.era <> @.era() INTO held FROM @.meta m;
+  ELSE
+    deep := EXISTS (SELECT FROM @.member f WHERE f.line = l AND f.pos < ahead);
+  END IF;
+  why := '';
+END $$;
+
+-- A join. u is the subject if it is a claim, of the item at ip in the line il. After pos it tells what ahead tells, and the record rec.
+CREATE FUNCTION @.join(s uuid, n bigint, l text, v bytea, sh bool, u text, il text, ip bigint, rec text, OUT why text, OUT pos bigint, OUT shared bool, OUT pinned bool,
+  OUT ahead bigint, OUT avalue bytea, OUT ashared bool, OUT apinned bool, OUT header bytea, OUT beat bigint, OUT held bool, OUT deep bool,
+  OUT rvalue bytea, OUT rversion bigint)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE f bigint;
+BEGIN
+  IF NOT @.lives(s) THEN why := 'ended'; RETURN; END IF;
+  SELECT j.burnt INTO f FROM @.joiner j WHERE j.session = s FOR SHARE;
+  IF n <= f THEN why := 'burnt'; RETURN; END IF;
+  IF il IS NOT NULL AND NOT @.holds(il, ip) THEN why := 'taken'; RETURN; END IF;
+  pos := @.next(l);
+  IF il IS NOT NULL AND EXISTS (SELECT FROM @.member m WHERE m.line = l AND m.shared AND m.subject = u) THEN why := 'taken'; RETURN; END IF;
+  INSERT INTO @.member VALUES (l, pos, s, n, v, sh, u);
+  SELECT a.why, a.shared, a.pinned, a.ahead, a.avalue, a.ashared, a.apinned, a.header, a.beat, a.held, a.deep
+    INTO why, shared, pinned, ahead, avalue, ashared, apinned, header, beat, held, deep FROM @.ahead(s, l, pos, false) a;
+  SELECT r.value, r.version INTO rvalue, rversion FROM @.record r WHERE r.name = rec;
+END $$;
+
+-- After a lost answer: no join up to n takes effect any more. pos is where join n stands, if it does.
+CREATE FUNCTION @.burn(s uuid, n bigint, OUT why text, OUT pos bigint) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF NOT @.lives(s) THEN why := 'ended'; RETURN; END IF;
+  UPDATE @.joiner j SET burnt = greatest(j.burnt, n) WHERE j.session = s; -- it waits for a join that is under way
+  SELECT m.pos INTO pos FROM @.member m WHERE m.session = s AND m.number = n;
+  why := '';
+END $$;
+
+CREATE FUNCTION @.leave(s uuid, l text, p bigint, OUT why text) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF NOT @.lives(s) THEN why := 'ended'; RETURN; END IF;
+  why := '';
+  DELETE FROM @.member m WHERE m.line = l AND m.pos = p AND (m.session = s OR m.session IS NULL);
+  IF NOT FOUND AND EXISTS (SELECT FROM @.member m WHERE m.line = l AND m.pos = p) THEN why := 'denied'; END IF;
+END $$;
+
+CREATE FUNCTION @.stands(s uuid, l text, p bigint, OUT why text, OUT there bool, OUT pinned bool)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM @.session x WHERE x.id = s AND x.era = @.era()) THEN why := 'ended'; RETURN; END IF;
+  why := '';
+  SELECT true, m.session IS NULL INTO there, pinned FROM @.member m WHERE m.line = l AND m.pos = p;
+  there := FOUND;
+END $$;
+
+-- The first row has the header and its version, and those that follow have the first n members.
+CREATE FUNCTION @.line(s uuid, l text, n int) RETURNS TABLE (why text, header bytea, version bigint, pos bigint, value bytea, shared bool, pinned bool)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE m record; all_of refcursor;
+BEGIN
+  IF NOT EXISTS (SELECT FROM @.session x WHERE x.id = s AND x.era = @.era()) THEN why := 'ended'; RETURN NEXT; RETURN; END IF;
+  why := '';
+  OPEN all_of FOR SELECT x.pos, x.value, x.shared, x.session IS NULL AS pinned FROM @.member x WHERE x.line = l ORDER BY x.pos LIMIT n; -- as it is now
+  SELECT r.value, r.version INTO header, version FROM @.record r WHERE r.name = l;
+  RETURN NEXT;
+  LOOP
+    FETCH all_of INTO m;
+    EXIT WHEN NOT FOUND;
+    pos := m.pos; value := m.value; shared := m.shared; pinned := m.pinned;
+    RETURN NEXT;
+  END LOOP;
+END $$;
+
+CREATE FUNCTION @.lines(s uuid) RETURNS TABLE (why text, line text, n bigint) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM @.session x WHERE x.id = s AND x.era = @.era()) THEN why := 'ended'; RETURN NEXT; RETURN; END IF;
+  why := '';
+  RETURN NEXT;
+  RETURN QUERY SELECT '', m.line, count(*) FROM @.member m GROUP BY m.line;
+END $$;
+
+CREATE FUNCTION @.pin(s uuid, l text, p bigint, h bytea, at bigint, OUT why text) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE owner uuid; now @.record; ver bigint;
+BEGIN
+  IF NOT @.lives(s) THEN why := 'ended'; RETURN; END IF;
+  SELECT m.session INTO owner FROM @.member m WHERE m.line = l AND m.pos = p FOR UPDATE;
+  IF NOT FOUND THEN why := 'member'; RETURN; END IF;
+  IF owner <> s THEN why := 'denied'; RETURN; END IF;
+  why := '';
+  ver := @.next(l); -- it also keeps others from writing a record that does not exist yet
+  SELECT * INTO now FROM @.record r WHERE r.name = l FOR UPDATE;
+  IF owner IS NULL AND now.value = h THEN RETURN; END IF; -- it was done before
+  IF coalesce(now.version, -1) <> at THEN why := 'version'; RETURN; END IF;
+  UPDATE @.member m SET session = NULL, number = NULL WHERE m.line = l AND m.pos = p;
+  INSERT INTO @.record VALUES (l, h, ver) ON CONFLICT (name) DO UPDATE SET value = h, version = ver;
+END $$;
+
+CREATE FUNCTION @.append(s uuid, l text, v bytea, OUT why text, OUT pos bigint) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF NOT @.lives(s) THEN why := 'ended'; RETURN; END IF;
+  why := ''; pos := @.next(l);
+  INSERT INTO @.member VALUES (l, pos, NULL, NULL, v, false, NULL);
+END $$;
+
+CREATE FUNCTION @.remove(s uuid, l text, p bigint, bl text, bp bigint, OUT why text) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF NOT @.lives(s) THEN why := 'ended'; RETURN; END IF;
+  IF NOT @.holds(bl, bp) THEN why := 'member'; RETURN; END IF;
+  why := '';
+  DELETE FROM @.member m WHERE m.line = l AND m.pos = p AND m.session IS NULL;
+  IF NOT FOUND AND EXISTS (SELECT FROM @.member m WHERE m.line = l AND m.pos = p) THEN why := 'denied'; END IF;
+END $$;
+
+-- The first item that nobody claims. If somebody stands there who is no item, or no claim, it is that member, and why says so.
+CREATE FUNCTION @.free(s uuid, items text, claims text, OUT why text, OUT pos bigint, OUT value bytea, OUT shared bool, OUT pinned bool)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM @.session x WHERE x.id = s AND x.era = @.era()) THEN why := 'ended'; RETURN; END IF;
+  SELECT 'claim', m.pos, m.value, m.shared, m.session IS NULL INTO why, pos, value, shared, pinned FROM @.member m
+    WHERE m.line = claims AND NOT (m.shared AND m.subject IS NOT NULL) ORDER BY m.pos LIMIT 1;
+  IF FOUND THEN RETURN; END IF;
+  SELECT CASE WHEN m.session IS NULL THEN '' ELSE 'item' END, m.pos, m.value, m.shared, m.session IS NULL INTO why, pos, value, shared, pinned FROM @.member m
+    WHERE m.line = items AND (m.session IS NOT NULL OR NOT EXISTS
+      (SELECT FROM @.member c WHERE c.line = claims AND c.shared AND c.subject = m.pos || ' ' || m.pos)) ORDER BY m.pos LIMIT 1;
+  IF NOT FOUND THEN why := 'taken'; END IF;
+END $$;
+
+CREATE FUNCTION @.get(s uuid, n text, OUT why text, OUT value bytea, OUT version bigint) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM @.session x WHERE x.id = s AND x.era = @.era()) THEN why := 'ended'; RETURN; END IF;
+  why := '';
+  SELECT r.value, r.version INTO value, version FROM @.record r WHERE r.name = n;
+END $$;
+
+-- A write of a record or, if v is null, its deletion. at is the version that it must have, 0 for any and -1 for none; ml and mp are the
+-- member that must stand, or null.
+CREATE FUNCTION @.put(s uuid, n text, v bytea, at bigint, ml text, mp bigint, OUT why text, OUT ver bigint)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE now bigint;
+BEGIN
+  IF NOT @.lives(s) THEN why := 'ended'; RETURN; END IF;
+  IF ml IS NOT NULL AND NOT @.holds(ml, mp) THEN why := 'member'; RETURN; END IF;
+  ver := @.next(n); -- it also keeps others from writing a record that does not exist yet
+  SELECT r.version INTO now FROM @.record r WHERE r.name = n FOR UPDATE;
+  IF at <> 0 AND coalesce(now, -1) <> at THEN why := 'version'; RETURN; END IF;
+  why := '';
+  IF v IS NULL THEN DELETE FROM @.record r WHERE r.name = n;
+  ELSE INSERT INTO @.record VALUES (n, v, ver) ON CONFLICT (name) DO UPDATE SET value = v, version = ver; END IF;
+END $$;
+
+-- The records directly below dir, after a first row that has none; w says whether with their values.
+CREATE FUNCTION @.list(s uuid, dir text, w bool) RETURNS TABLE (why text, name text, value bytea, version bigint)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM @.session x WHERE x.id = s AND x.era = @.era()) THEN why := 'ended'; RETURN NEXT; RETURN; END IF;
+  why := '';
+  RETURN NEXT;
+  RETURN QUERY SELECT '', r.name, CASE WHEN w THEN r.value END, r.version FROM @.record r
+    WHERE r.name > dir || '/' AND r.name < dir || '0' AND strpos(substr(r.name, length(dir) + 2), '/') = 0 ORDER BY r.name;
+END $$;
+
+-- For transactions of users.
+
+-- Whether the member leads its election. If it does, nobody leads after it before this transaction ends.
+CREATE FUNCTION @.leads(election text, pos bigint) RETURNS bool LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE sh bool;
+BEGIN
+  SELECT m.shared INTO sh FROM @.member m JOIN @.session x ON x.id = m.session AND x.era = @.era()
+    WHERE m.line = leads.election AND m.pos = leads.pos FOR KEY SHARE OF m;
+  RETURN FOUND AND NOT EXISTS (SELECT FROM @.member f WHERE f.line = leads.election AND f.pos < leads.pos AND NOT (f.shared AND sh))
+    AND EXISTS (SELECT FROM @.meta t WHERE t.era = @.era());
+END $$;
+
+-- Makes the commit of this transaction fail with SQLSTATE SU001 if the member does not lead its election then. It looks at
+-- the commit: what it locks, it would otherwise lock for as long as the transaction lasts, and nobody could lead after
+-- a leader that has vanished in the middle of one.
+CREATE FUNCTION @.guard(election text, pos bigint) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM @.member m WHERE m.line = guard.election AND m.pos = guard.pos) THEN
+    RAISE EXCEPTION 'succession: member % does not lead % any more', guard.pos, guard.election USING ERRCODE = 'SU001';
+  END IF;
+  INSERT INTO @.guarded (election, pos) VALUES (guard.election, guard.pos);
+END $$;
+
+CREATE FUNCTION @.at_commit() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF NOT @.leads(NEW.election, NEW.pos) THEN
+    RAISE EXCEPTION 'succession: member % does not lead % any more', NEW.pos, NEW.election USING ERRCODE = 'SU001';
+  END IF;
+  DELETE FROM @.guarded g WHERE g.n = NEW.n;
+  RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON @.guarded DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION @.at_commit();
+
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA @ FROM PUBLIC;

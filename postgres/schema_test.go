@@ -1,0 +1,230 @@
+package postgres_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/postgres"
+)
+
+// clientOf returns a client that is the user, in a schema.
+func clientOf(t testing.TB, addr, user, schema string) *postgres.Backend {
+	t.Helper()
+	cfg := configOf(t, addr)
+	cfg.User = user
+	b, err := postgres.New(cfg, &postgres.Options{TTL: ttl, Schema: schema})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	return b
+}
+
+// A role does what was granted to it, and nothing else: it has no right on any table.
+func TestGrants(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	const schema = "granted"
+	create, err := postgres.Schema(schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sql := create + "CREATE ROLE granted_nobody LOGIN;"
+	for _, g := range []postgres.Grant{postgres.Candidate, postgres.Observer, postgres.Worker} {
+		grants, err := postgres.Grants(schema, "granted_"+string(g), g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sql += "CREATE ROLE granted_" + string(g) + " LOGIN;" + grants
+	}
+	run(t, addr, sql)
+
+	candidate, err := clientOf(t, addr, "granted_candidate", schema).Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := join(t, candidate, "e", "x")
+	version, err := candidate.Put(t.Context(), "r", []byte("y"), &backend.If{Member: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := candidate.Pin(t.Context(), m, backend.Header{}, backend.Absent); err != nil {
+		t.Fatal(err)
+	}
+
+	observer, err := clientOf(t, addr, "granted_observer", schema).Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l, err := observer.Line(t.Context(), "e"); err != nil || len(l.Members) != 1 {
+		t.Errorf("the observer sees %+v, %v", l, err)
+	}
+	for name, f := range map[string]func() error{
+		"Join":   func() error { _, err := observer.Join(t.Context(), "e", "x", ""); return err },
+		"Leave":  func() error { return observer.Leave(t.Context(), m) },
+		"Put":    func() error { _, err := observer.Put(t.Context(), "r", nil, nil); return err },
+		"Delete": func() error { return observer.Delete(t.Context(), "r", &backend.If{Version: version}) },
+		"Append": func() error { _, err := observer.Append(t.Context(), "i", "x"); return err },
+	} {
+		if err := f(); !errors.Is(err, backend.ErrDenied) {
+			t.Errorf("%s of the observer: %v", name, err)
+		}
+	}
+	if _, err := clientOf(t, addr, "granted_nobody", schema).Session(t.Context()); !errors.Is(err, backend.ErrDenied) {
+		t.Errorf("a role without grants has a session: %v", err)
+	}
+	for _, user := range []string{"granted_candidate", "granted_observer", "granted_worker"} {
+		cfg := configOf(t, addr)
+		cfg.User = user
+		for _, table := range []string{"session", "joiner", "member", "record", "meta", "stripe", "guarded"} {
+			for _, sql := range []string{"SELECT * FROM granted." + table, "DELETE FROM granted." + table} {
+				if _, err := tryRun(t.Context(), cfg, sql); !denied(err) {
+					t.Errorf("%s: %s: %v", user, sql, err)
+				}
+			}
+		}
+		for _, sql := range []string{"SELECT granted.next('e')", "SELECT granted.holds('e', 1)", "SELECT granted.writes()"} {
+			if _, err := tryRun(t.Context(), cfg, sql); !denied(err) {
+				t.Errorf("%s: %s: %v", user, sql, err)
+			}
+		}
+	}
+	worker := configOf(t, addr)
+	worker.User = "granted_worker"
+	if _, err := tryRun(t.Context(), worker, "SELECT granted.leads('e', 1)"); err != nil {
+		t.Errorf("the worker cannot look whether somebody leads: %v", err)
+	}
+	if _, err := tryRun(t.Context(), worker, "SELECT * FROM granted.lines('00000000-0000-0000-0000-000000000000')"); !denied(err) {
+		t.Errorf("the worker looks at lines: %v", err)
+	}
+	if _, err := postgres.Grants(schema, "x", "owner"); !errors.Is(err, backend.ErrInvalid) {
+		t.Errorf("an unknown grant: %v", err)
+	}
+}
+
+func denied(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "42501"
+}
+
+// What somebody has put into a schema of the search path is not used in the place of what PostgreSQL has.
+func TestSearchPath(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	run(t, addr, `CREATE SCHEMA evil; CREATE FUNCTION evil.md5(text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'evil'; END $$;
+		CREATE ROLE misled LOGIN SUPERUSER; ALTER ROLE misled SET search_path = evil, pg_catalog`)
+	s, err := clientOf(t, addr, "misled", "pathed").Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	join(t, s, "e", "x")
+}
+
+// Nobody has to be the one who makes the schema.
+func TestEnsureSchema(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	errs := make(chan error)
+	for range 8 {
+		go func() { errs <- postgres.EnsureSchema(t.Context(), configOf(t, addr), "ensured") }()
+	}
+	for range 8 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	run(t, addr, "CREATE ROLE ensuring LOGIN")
+	cfg := configOf(t, addr)
+	cfg.User = "ensuring"
+	if err := postgres.EnsureSchema(t.Context(), cfg, "ensured2"); !errors.Is(err, backend.ErrDenied) || !strings.Contains(err.Error(), "succession postgres schema") {
+		t.Errorf("without the right to make it: %v", err)
+	}
+	for _, name := range []string{"Upper", "pg_x", "a b", `a"`, "a.b", strings.Repeat("a", 25)} {
+		if _, err := postgres.Schema(name); !errors.Is(err, backend.ErrInvalid) {
+			t.Errorf("schema %q: %v", name, err)
+		}
+	}
+}
+
+// A schema that was dropped is told as a reset, also if somebody has made it anew.
+func TestDropped(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	for _, again := range []bool{false, true} {
+		const schema = "dropped"
+		c := newClient(t, addr, postgres.Options{TTL: ttl, Schema: schema})
+		s := c.live(t)
+		join(t, s, "e", "x")
+		run(t, addr, "DROP SCHEMA dropped CASCADE")
+		if again {
+			create, _ := postgres.Schema(schema)
+			run(t, addr, create)
+		}
+		select {
+		case <-s.Done():
+		case <-time.After(time.Minute):
+			t.Fatal("the session lives on")
+		}
+		if _, err := c.Session(t.Context()); !errors.Is(err, backend.ErrReset) {
+			t.Errorf("the next session, made again: %t: %v", again, err)
+		}
+	}
+}
+
+// Roles and databases have settings under which the functions would promise less.
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	for name, setting := range map[string]string{
+		"serializable": "default_transaction_isolation = serializable",
+		"repeatable":   "default_transaction_isolation = 'repeatable read'",
+		"unsynced":     "synchronous_commit = off",
+		"late":         "default_transaction_deferrable = on",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, addr, "CREATE ROLE set_"+name+" LOGIN SUPERUSER; ALTER ROLE set_"+name+" SET "+setting)
+			cfg := configOf(t, addr)
+			cfg.User = "set_" + name
+			b, err := postgres.New(cfg, &postgres.Options{TTL: ttl, Schema: "set_" + name})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer b.Close()
+			s, err := b.Session(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := join(t, s, "e", "x")
+			for range 20 { // beside the heartbeats
+				if _, err := s.Put(t.Context(), "r", []byte("x"), &backend.If{Member: m}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if p, err := s.Ahead(t.Context(), m); err != nil || !p.First {
+				t.Errorf("%+v, %v", p, err)
+			}
+		})
+	}
+	newClient(t, addr, postgres.Options{TTL: ttl}).live(t) // which makes the schema
+	// What the functions set lasts until the commit.
+	if got := run(t, addr, "BEGIN; SET LOCAL synchronous_commit = off; SELECT * FROM succession.close('00000000-0000-0000-0000-000000000000'); SHOW synchronous_commit"); got != "on" {
+		t.Errorf("synchronous_commit at the commit is %s", got)
+	}
+}
+
+// A server that may lose what it has told as done is refused.
+func TestUnsynced(t *testing.T) {
+	t.Parallel()
+	addr := coordtest.NewPostgres(t, &coordtest.PostgresOptions{Config: []string{"fsync=off"}}).Addrs()[0]
+	c := newClient(t, addr, postgres.Options{TTL: ttl})
+	if _, err := c.Session(t.Context()); !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), "fsync") {
+		t.Errorf("a session: %v", err)
+	}
+}

@@ -1,0 +1,288 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
+	"github.com/succession-dev/succession/backend/kit/clock"
+	"github.com/succession-dev/succession/backend/kit/lease"
+)
+
+// A session is a row of the database. It ends when its deadline passes, when the row has gone, or when it is closed, whichever is first.
+type session struct {
+	backend.AlwaysFresh // there is one primary
+	backend.NoImports
+	backend.NoDates
+	*kit.Life
+	b  *Backend
+	id string
+
+	lease   lease.Lease
+	number  atomic.Int64 // of its newest heartbeat that was acknowledged
+	joins   atomic.Int64 // how many joins it has begun
+	backlog kit.Backlog
+	joining kit.Joins[backend.Joined]
+
+	main     *conn // only run uses it
+	listener listener
+	observer observer
+}
+
+var _ backend.Session = (*session)(nil)
+
+// begin opens a session once.
+func (b *Backend) begin(ctx context.Context) (_ *session, err error) {
+	s := &session{b: b, id: textOf(randomUUID())}
+	ctx, cancel := bounded(ctx, b.o.ConnectTimeout/2)
+	defer cancel()
+	s.listener.prefix = b.o.Schema + "."
+	c, err := b.wire.dial(ctx, s.listener.told)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			c.kill()
+		}
+	}()
+	sent := clock.Now()
+	rows, err := c.query(ctx, b.call("open", 2), s.id, b.o.TTL.Milliseconds())
+	if errors.Is(err, errNoSchema) {
+		if rows, sent, err = b.make(ctx, c, s.id, err); err != nil {
+			return nil, err
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	r := rows[0]
+	r.text() // nothing keeps it from opening a session
+	id, life, number, top, now, pid, lacks := r.uuid(), r.text(), r.int(), r.int(), r.int(), r.int(), r.text()
+	if err = r.err(); err == nil {
+		err = b.known(id, life, top, now)
+	}
+	if err == nil {
+		err = b.heed(lacks)
+	}
+	if err != nil {
+		_, _ = c.query(ctx, b.call("close", 1), s.id) // otherwise others end it
+		return nil, err
+	}
+	b.saw(top)
+	s.number.Store(number)
+	s.main = c
+	s.listener.polled.Store(pid != c.pid)
+	c.direct = pid == c.pid
+	s.lease.Extend(sent, b.o.TTL)
+	if !s.lease.Hold(true) {
+		return nil, fmt.Errorf("%w: the session was opened too late", backend.ErrUnavailable)
+	}
+	s.Life = b.sessions.NewLife(kit.Rules{Over: s.over, Left: s.lease.Left, Ending: s.lease.End, Release: s.release, Stands: s.stands})
+	s.lease.Confirmed = s.Beat
+	s.joining = kit.Joins[backend.Joined]{Go: s.Go, Ended: s.Ended, Backlog: &s.backlog, Undo: func(j backend.Joined) { _ = s.leave(j.Member) }}
+	s.Start(s.run)
+	return s, nil
+}
+
+// make opens a session where the schema was not there.
+func (b *Backend) make(ctx context.Context, c *conn, id string, missing error) (rows []row, sent clock.Instant, err error) {
+	if b.id != "" {
+		return nil, sent, fmt.Errorf("%w: the schema %s is not there any more", backend.ErrReset, b.o.Schema)
+	}
+	if err := c.ensure(ctx, b.o.Schema); err != nil {
+		return nil, sent, err
+	}
+	sent = clock.Now()
+	rows, err = c.query(ctx, b.call("open", 2), id, b.o.TTL.Milliseconds())
+	if errors.Is(err, errNoSchema) {
+		err = fmt.Errorf("%w schema %s: it is not one of this package, or of an older version: %w", backend.ErrInvalid, b.o.Schema, missing)
+	}
+	return rows, sent, err
+}
+
+// call returns the statement that calls a function with so many arguments.
+func (b *Backend) call(function string, args int) string {
+	var s strings.Builder
+	s.WriteString("SELECT * FROM " + b.o.Schema + "." + function + "(")
+	for i := range args {
+		if i > 0 {
+			s.WriteByte(',')
+		}
+		fmt.Fprintf(&s, "$%d", i+1)
+	}
+	s.WriteByte(')')
+	return s.String()
+}
+
+// tell calls a function that says nothing of interest.
+func (b *Backend) tell(ctx context.Context, function string, args ...any) error {
+	return b.wire.with(ctx, func(c *conn) error {
+		ctx, cancel := bounded(ctx, b.o.attempt())
+		defer cancel()
+		_, err := c.query(ctx, b.call(function, len(args)), args...)
+		return err
+	})
+}
+
+var (
+	errEnded = errors.New("its row has gone from the database: another session has ended it, or an operator; or another server has taken over")
+	errBurnt = errors.New("a later join has taken its place")
+)
+
+// refusals are the errors for the first column of answers.
+var refusals = map[string]error{
+	"ended":   errEnded,
+	"member":  backend.ErrNotMember,
+	"denied":  fmt.Errorf("%w: another session joined the member, or it is no item", backend.ErrDenied),
+	"version": backend.ErrVersion,
+	"taken":   backend.ErrTaken,
+	"burnt":   errBurnt,
+}
+
+// An answer is the rows of one, the first without its first column, and when the request was sent.
+type answer struct {
+	rows []row
+	why  string
+	sent clock.Instant
+}
+
+func (a *answer) first() *row { return &a.rows[0] }
+
+// judge returns what an answer refuses, and ends the session if it has none any more.
+func (s *session) judge(rows []row, sent clock.Instant, err error) (answer, error) {
+	a := answer{rows: rows, sent: sent}
+	if err == nil {
+		a.why = a.first().text()
+		if err = a.first().err(); err == nil {
+			err = refusals[a.why] // for others it is not an error
+		}
+	}
+	switch {
+	case err == errEnded:
+		s.End(err)
+	case errors.Is(err, errNoSchema):
+		s.End(fmt.Errorf("%w: %w", backend.ErrReset, err))
+	}
+	if ended := s.Alive(); ended != nil { // an answer that comes too late is none
+		return a, ended
+	}
+	return a, err
+}
+
+// A request calls a function of the schema for the session.
+type request struct {
+	function string
+	args     []any
+	// begin, if not nil, is called when the request can be sent, and may change the arguments, or fail.
+	begin func() error
+}
+
+// send sends a request once. If the connection of the session rests, that takes it, and otherwise another one. The limit counts from
+// when it can be sent. Its context is the session's, so that a connection is not lost each time that a caller gives up.
+func (s *session) send(limit time.Duration, q request) (answer, error) {
+	if a, err, taken := s.listener.take(func(c *conn) (answer, error) { return s.ask(c, min(limit, s.b.o.TTL/4), q) }); taken {
+		return a, err
+	}
+	var a answer
+	err := s.b.wire.with(s.Context(), func(c *conn) (err error) {
+		a, err = s.ask(c, limit, q)
+		return err
+	})
+	if ended := s.Alive(); ended != nil {
+		err = ended
+	}
+	return a, err
+}
+
+// ask sends a request once, on a connection.
+func (s *session) ask(c *conn, limit time.Duration, q request) (answer, error) {
+	if q.begin != nil {
+		if err := q.begin(); err != nil {
+			return answer{}, err
+		}
+	}
+	ctx, cancel := bounded(s.Context(), limit)
+	defer cancel()
+	sent := clock.Now()
+	rows, err := c.query(ctx, s.b.call(q.function, len(q.args)+1), append([]any{s.id}, q.args...)...)
+	return s.judge(rows, sent, err)
+}
+
+// once sends a request once, because it must not be done twice.
+func (s *session) once(ctx context.Context, function string, args ...any) (answer, error) {
+	return s.await(ctx, func() (answer, error) {
+		var a answer
+		err := s.b.wire.with(s.Context(), func(c *conn) (err error) {
+			a, err = s.ask(c, s.b.o.TTL, request{function: function, args: args})
+			return err
+		})
+		return a, err
+	})
+}
+
+// repeat sends a request until it is answered.
+func (s *session) repeat(ctx context.Context, function string, args ...any) (answer, error) {
+	return s.await(ctx, func() (answer, error) { return s.again(ctx, function, args...) })
+}
+
+// again is repeat in the caller's goroutine. It goes on with what was sent when ctx ends.
+func (s *session) again(ctx context.Context, function string, args ...any) (answer, error) {
+	return kit.Retry(ctx, s.b.o.backoff(), lost, func(context.Context) (answer, error) {
+		return s.send(s.b.o.attempt(), request{function: function, args: args})
+	})
+}
+
+// await runs f in a goroutine of the session, and waits for it or for ctx.
+func (s *session) await(ctx context.Context, f func() (answer, error)) (answer, error) {
+	type result struct {
+		a   answer
+		err error
+	}
+	done := make(chan result, 1)
+	if !s.Go(func() {
+		a, err := f()
+		done <- result{a, err}
+	}) {
+		return answer{}, s.Ended()
+	}
+	select {
+	case r := <-done:
+		return r.a, r.err
+	case <-ctx.Done():
+		return answer{}, context.Cause(ctx)
+	}
+}
+
+// release has the database end the session. It tries for a TTL: then other sessions end it.
+func (s *session) release(ctx context.Context) error {
+	s.b.o.Logger.Info("session ended", "session", s.id, "why", s.Ended())
+	ctx, cancel := context.WithTimeout(ctx, s.b.o.TTL)
+	defer cancel()
+	_, err := kit.Retry(ctx, s.b.o.backoff(), lost, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, s.b.tell(ctx, "close", s.id)
+	})
+	if errors.Is(err, errNoSchema) {
+		return nil
+	}
+	return err
+}
+
+func (s *session) stands() string {
+	return fmt.Sprintf("other sessions end it, after they have seen no heartbeat for %v", s.b.o.TTL)
+}
+
+func randomUUID() (b [16]byte) {
+	rand.Read(b[:])
+	return b
+}
+
+func textOf(b [16]byte) string {
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}

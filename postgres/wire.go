@@ -1,0 +1,332 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
+	"github.com/succession-dev/succession/internal/security"
+)
+
+// maxConns is how many connections a backend has for requests, at most. Each session has another one, which listens.
+const maxConns = 4
+
+// A wire has the connections for requests. A request has a connection for itself until it is answered, so that one
+// that waits for a lock holds up no other.
+type wire struct {
+	config   func() (*pgconn.Config, error) // as it is at this moment
+	password *security.Secret               // nil is that of the configuration
+	o        *Options
+	room     chan struct{} // holds one for each request under way
+	requests atomic.Int64  // without those that only listen: how many of them come together is chance
+	explicit atomic.Bool   // transactions have to say that they are READ COMMITTED
+	turn     atomic.Int64  // which of several hosts is tried first
+
+	mu     sync.Mutex
+	free   []*conn // the one that was used last is last
+	closed bool
+}
+
+func newWire(config func() (*pgconn.Config, error), o *Options) *wire {
+	return &wire{config: config, o: o, room: make(chan struct{}, maxConns)}
+}
+
+// A conn is a connection. It is used by one goroutine at a time.
+type conn struct {
+	*pgconn.PgConn
+	w      *wire
+	pid    int64 // of the process of the server at the other end, or of what stands between
+	warned error // a warning that came with an answer
+	used   time.Time
+	direct bool              // nothing stands between, so that statements can be prepared
+	known  map[string]string // the names of those that are, by their text
+}
+
+// connecting marks the context of a new connection.
+type connecting struct{}
+
+// dial connects. told, if not nil, is called with the channel of each notice.
+func (w *wire) dial(ctx context.Context, told func(channel string)) (*conn, error) {
+	cfg, err := w.config()
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{w: w}
+	ctx = context.WithValue(ctx, connecting{}, true)
+	dial := cfg.DialFunc
+	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if ctx.Value(connecting{}) == nil {
+			// The library asks the server to cancel what was under way when a connection breaks. A commit that
+			// waits for a standby and is cancelled is told as done although no standby has it.
+			return nil, net.ErrClosed
+		}
+		return dial(ctx, network, addr)
+	}
+	cfg.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+		// A commit for which the server has stopped waiting before a standby had it is told as done, with a warning.
+		if severity := n.SeverityUnlocalized; severity == "WARNING" || severity == "" {
+			c.warned = fmt.Errorf("%w: the server warns: %s", backend.ErrUnavailable, kit.Clip(n.Message))
+		}
+	}
+	if told != nil {
+		cfg.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) { told(n.Channel) }
+	}
+	w.rotate(cfg)
+	if n := len(cfg.Fallbacks) + 1; cfg.ConnectTimeout == 0 && n > 1 {
+		if end, ok := ctx.Deadline(); ok { // a host that does not answer leaves time for the others
+			cfg.ConnectTimeout = time.Until(end) / time.Duration(n)
+		}
+	}
+	connect := func(password string) (err error) {
+		if w.password != nil {
+			cfg.Password = password
+		}
+		c.PgConn, err = pgconn.ConnectConfig(ctx, cfg)
+		return err
+	}
+	if w.password == nil {
+		err = connect("")
+	} else {
+		err = w.password.Use(wrongPassword, connect)
+	}
+	switch {
+	case err != nil && w.password != nil && wrongPassword(err) && w.password.Unsettled():
+		return nil, fmt.Errorf("%w: the password was accepted before, and is refused now: %w", backend.ErrUnavailable, kit.Brief(err))
+	case err != nil:
+		return nil, answered(ctx, err)
+	}
+	c.pid = int64(c.PID())
+	return c, nil
+}
+
+// rotate has another of several hosts be tried first, after one that takes connections and commits nothing: a primary
+// that was deposed and does not know it.
+func (w *wire) rotate(cfg *pgconn.Config) {
+	hosts := append([]*pgconn.FallbackConfig{{Host: cfg.Host, Port: cfg.Port, TLSConfig: cfg.TLSConfig}}, cfg.Fallbacks...)
+	k := int(w.turn.Load() % int64(len(hosts)))
+	hosts = append(slices.Clone(hosts[k:]), hosts[:k]...)
+	cfg.Host, cfg.Port, cfg.TLSConfig, cfg.Fallbacks = hosts[0].Host, hosts[0].Port, hosts[0].TLSConfig, hosts[1:]
+}
+
+// kill closes the connection at once, without telling the server.
+func (c *conn) kill() { c.Conn().Close() }
+
+// query sends a request once, and returns the rows of the answer. There is one at least. If it fails, the connection is
+// of no use any more, unless the server has answered with an error.
+func (c *conn) query(ctx context.Context, sql string, args ...any) ([]row, error) {
+	params, formats := make([][]byte, len(args)), make([]int16, len(args))
+	for i, a := range args {
+		switch a := a.(type) {
+		case nil:
+		case []byte:
+			params[i], formats[i] = a, 1
+			if a == nil {
+				params[i] = []byte{}
+			}
+		default:
+			params[i] = []byte(fmt.Sprint(a))
+		}
+	}
+	c.w.requests.Add(1)
+	c.warned = nil
+	r := c.execute(ctx, sql, params, formats)
+	var pg *pgconn.PgError
+	if errors.As(r.Err, &pg) && pg.Code == stateIsolation && !c.w.explicit.Swap(true) {
+		r = c.execute(ctx, sql, params, formats)
+	}
+	if err := cmp.Or(answered(ctx, r.Err), c.warned); err != nil {
+		return nil, err
+	}
+	rows := make([]row, len(r.Rows))
+	for i, values := range r.Rows {
+		rows[i].values = values
+	}
+	if len(rows) == 0 {
+		return nil, strange("no row")
+	}
+	return rows, nil
+}
+
+// execute sends one statement, which is a transaction. Where the default of the server, the database or the role is another
+// isolation than READ COMMITTED, the transaction says so, in the same round trip.
+func (c *conn) execute(ctx context.Context, sql string, params [][]byte, formats []int16) *pgconn.Result {
+	switch {
+	case c.w.explicit.Load():
+	case c.direct:
+		name := c.known[sql]
+		if name == "" {
+			name = fmt.Sprintf("succession_%d", len(c.known))
+			if _, err := c.Prepare(ctx, name, sql, nil); err != nil {
+				return &pgconn.Result{Err: err}
+			}
+			if c.known == nil {
+				c.known = make(map[string]string)
+			}
+			c.known[sql] = name
+		}
+		return c.ExecPrepared(ctx, name, params, formats, []int16{1}).Read()
+	default:
+		return c.ExecParams(ctx, sql, params, nil, formats, []int16{1}).Read()
+	}
+	var b pgconn.Batch
+	b.ExecParams("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", nil, nil, nil, nil)
+	b.ExecParams(sql, params, nil, formats, []int16{1})
+	b.ExecParams("COMMIT", nil, nil, nil, nil)
+	all, err := c.ExecBatch(ctx, &b).ReadAll()
+	if err == nil && len(all) != 3 {
+		err = strange("it is cut short")
+	}
+	if err != nil {
+		c.kill() // a transaction may be open
+		return &pgconn.Result{Err: err}
+	}
+	return all[1]
+}
+
+// script sends statements that return nothing of interest.
+func (c *conn) script(ctx context.Context, sql string) error {
+	c.warned = nil
+	_, err := c.Exec(ctx, sql).ReadAll()
+	return cmp.Or(answered(ctx, err), c.warned)
+}
+
+// with calls f with a connection for requests, and returns what f returns. It takes a new one if none is free, and again if the
+// server has closed the one that was free before f could send anything.
+func (w *wire) with(ctx context.Context, f func(*conn) error) error {
+	select {
+	case w.room <- struct{}{}:
+		defer func() { <-w.room }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	for {
+		c, fresh, err := w.take(ctx)
+		if err != nil {
+			return err
+		}
+		err = f(c)
+		if err != nil && !fresh && pgconn.SafeToRetry(err) && ctx.Err() == nil {
+			c.kill()
+			continue
+		}
+		w.put(c)
+		return err
+	}
+}
+
+// bounded returns a context that ends after the limit, with a cause that says so.
+func bounded(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: no answer within %v", backend.ErrUnavailable, limit))
+}
+
+func (w *wire) take(ctx context.Context) (c *conn, fresh bool, err error) {
+	w.mu.Lock()
+	if n := len(w.free); n > 0 {
+		c = w.free[n-1]
+		w.free = w.free[:n-1]
+		w.mu.Unlock()
+		return c, false, nil
+	}
+	w.mu.Unlock()
+	ctx, cancel := bounded(ctx, w.o.ConnectTimeout/2)
+	defer cancel()
+	c, err = w.dial(ctx, nil)
+	return c, true, err
+}
+
+// put keeps a connection for the next request, if it is still of use.
+func (w *wire) put(c *conn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c.used = time.Now(); c.IsClosed() || w.closed {
+		c.kill()
+		return
+	}
+	w.free = append(w.free, c)
+}
+
+// tidy closes connections that nobody has used for a session time, or all of them.
+func (w *wire) tidy(all bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for len(w.free) > 0 && (all || time.Since(w.free[0].used) > w.o.TTL) {
+		c := w.free[0]
+		w.free = w.free[1:]
+		c.leave()
+	}
+}
+
+// leave closes a connection on which nothing is under way. It tells the server, and waits for nothing.
+func (c *conn) leave() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+	defer cancel()
+	_ = c.Close(ctx) // the server notices in any case
+}
+
+func (w *wire) close() {
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	w.tidy(true)
+}
+
+// SQLSTATEs, see Appendix A of PostgreSQL's manual, and those of schema.sql.
+const (
+	stateDenied        = "42501" // insufficient_privilege
+	stateReadOnly      = "25006" // read_only_sql_transaction
+	stateWrongPassword = "28P01"
+	stateNoSchema      = "3F000"
+	stateNoFunction    = "42883"
+	stateNoTable       = "42P01"
+	stateNoDatabase    = "3D000"
+	stateDeposed       = "SU001"
+	stateIsolation     = "SU002"
+)
+
+// errNoSchema says that what the driver calls is not there.
+var errNoSchema = errors.New("the schema is not there")
+
+func wrongPassword(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == stateWrongPassword
+}
+
+// lost reports whether err leaves open what became of the request.
+func lost(err error) bool { return errors.Is(err, backend.ErrUnavailable) }
+
+// answered turns an error of the client library into one of the contract.
+func answered(ctx context.Context, err error) error {
+	var pg *pgconn.PgError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &pg):
+		pg.Message, pg.Detail, pg.Hint = kit.Clip(pg.Message), "", ""
+		switch {
+		case pg.Code == stateDenied, strings.HasPrefix(pg.Code, "28"):
+			return fmt.Errorf("%w: %w", backend.ErrDenied, pg)
+		case pg.Code == stateNoSchema, pg.Code == stateNoFunction, pg.Code == stateNoTable:
+			return fmt.Errorf("%w: %w", errNoSchema, pg)
+		case pg.Code == stateNoDatabase:
+			return fmt.Errorf("%w database: %w", backend.ErrInvalid, pg)
+		case pg.Code == stateReadOnly, len(pg.Code) != 5,
+			strings.Contains("08 40 53 55 57 58 XX", pg.Code[:2]):
+			return fmt.Errorf("%w: %w", backend.ErrUnavailable, pg)
+		}
+		return kit.Brief(err)
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return fmt.Errorf("%w: %w", backend.ErrUnavailable, kit.Brief(err))
+}
