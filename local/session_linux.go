@@ -18,6 +18,7 @@ type session struct {
 	*kit.Life
 	backend.NoImports
 	backend.NoDates
+	backend.NoSurvey
 	b   *Backend
 	dir *folder
 
