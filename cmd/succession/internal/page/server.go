@@ -216,7 +216,7 @@ func (s *Server) timeline(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		a = s.w.past.account(name) // without what cannot be read now
 	}
-	if err := a.history(name).SVG(w, name, nil); err != nil {
+	if err := a.history(name, s.w.lost()).SVG(w, name, nil); err != nil {
 		s.o.Logger.Debug("the picture was not sent", "err", err)
 	}
 }
