@@ -18,7 +18,6 @@ type session struct {
 	*kit.Life
 	backend.NoImports
 	backend.NoDates
-	backend.NoSurvey
 	b   *Backend
 	dir *folder
 
