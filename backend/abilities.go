@@ -90,6 +90,41 @@ type Lister interface {
 	Lines(ctx context.Context) (map[string]int, error)
 }
 
+// A Surveyor tells how all elections stand in one request, for pages and lists of a thousand elections. Elections never
+// ask that. A session that would need a request for each line embeds [NoSurvey]: Lines and Head tell the same.
+type Surveyor interface {
+	// Survey returns what is at each name of the backend: the first member of the line of that name, as Head
+	// returns it, how many stand in the line, and the record of that name. A line in which nobody stands
+	// is there if the name has a record, as a header is. It is at least as fresh as Line, and blocks for about a round trip.
+	// The answer is as long as all that is stored.
+	Survey(ctx context.Context) (map[string]Standing, error)
+}
+
+// A Standing is what a survey has of one name.
+type Standing struct {
+	Stand  int    // how many stand in the line
+	First  Member // of the line; the zero value if Stand is 0
+	Record Record // its Version is [Absent] if there is none
+}
+
+// Line returns the line with its first member alone, as Head does.
+func (s Standing) Line() (l Line, err error) {
+	l.Version = s.Record.Version
+	if s.Stand > 0 {
+		l.Members = []Member{s.First}
+	}
+	l.Header, err = ParseHeader(s.Record.Value)
+	return l, err
+}
+
+// NoSurvey is for sessions that would need a request for each line, which embed it. Its method returns
+// [errors.ErrUnsupported].
+type NoSurvey struct{}
+
+func (NoSurvey) Survey(context.Context) (map[string]Standing, error) {
+	return nil, errors.ErrUnsupported
+}
+
 // An ImportFinder tells which members no session has ever joined: somebody has imported them from
 // elsewhere, or written them by hand. They stand for ever and are shown as pinned. Only people ask for that,
 // after a restore; Leave removes such a member. A session on a coordinator where members cannot be made so

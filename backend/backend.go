@@ -65,7 +65,7 @@ type Holder interface {
 // coordinator could not be reached or its answer was lost, and with the cause of ctx if
 // ctx ends first. It is safe for concurrent use. A driver whose coordinator has no
 // shared members, no pins, no items, or no records, embeds [NoShares], [NoPins], [NoItems] or
-// [NoRecords] in its session; see also [NoLines], [NoImports] and [NoDates]. A wrapper that embeds a Session
+// [NoRecords] in its session; see also [NoLines], [NoSurvey], [NoImports] and [NoDates]. A wrapper that embeds a Session
 // passes on all that it does not change.
 type Session interface {
 	// Join adds one member with the given value at the end of the line, and returns
@@ -126,6 +126,7 @@ type Session interface {
 	Records
 	Refresher
 	Lister
+	Surveyor
 	ImportFinder
 	Dater
 

@@ -149,8 +149,8 @@
 // A coordinator may lack five things. If its sessions do not end by time, Session TTL is 0. If
 // it has no shared members, no pins, no items, or no records, its sessions embed [NoShares],
 // [NoPins], [NoItems] or [NoRecords]. Package elect works without all five; package migrate needs
-// pins and records. Four more are for people, or for coordinators of one kind. Most drivers embed their substitutes:
-// [NoLines], [NoImports], [NoDates] and [AlwaysFresh].
+// pins and records. Five more are for people, or for coordinators of one kind. Most drivers embed their substitutes:
+// [NoLines], [NoSurvey], [NoImports], [NoDates] and [AlwaysFresh].
 //
 // There is one kind of session, so a wrapper that embeds one passes everything on. A driver that cannot watch places
 // makes WatchPlace of Gone and Ahead ([kit.WatchPlace]), and Head of Line. [FirstFree] and [ClaimedBefore] decide
@@ -206,7 +206,7 @@
 //   - its deadline rule: which heartbeat proves that the session lives, and how long. It also tells its
 //     life of each heartbeat that has moved the deadline ([kit.Life.Beat]), for metrics.
 //
-// Embed [NoShares], [NoPins], [NoItems], [NoRecords] and [NoLines] until there is what they stand for.
+// Embed [NoShares], [NoPins], [NoItems], [NoRecords], [NoLines] and [NoSurvey] until there is what they stand for.
 // Run package conformance from the first day on: it says which law is not kept, and what was seen. Package memory keeps each law in the fewest words; package
 // etcd is the one to read for a coordinator that is a server. Package [example] is a whole driver in 400 lines,
 // for a small coordinator behind HTTP: copy its folder into a module of your own, with the test that has the suite

@@ -83,6 +83,7 @@ type toySession struct {
 	backend.NoRecords
 	backend.AlwaysFresh
 	backend.NoLines
+	backend.NoSurvey
 	backend.NoImports
 	backend.NoDates
 	backend.Ender

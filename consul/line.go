@@ -60,6 +60,41 @@ func (s *session) Lines(ctx context.Context) (map[string]int, error) {
 	return lines, err
 }
 
+// Survey returns what is at each name; see [backend.Surveyor]. It reads all keys below the prefix, with their values.
+func (s *session) Survey(ctx context.Context) (map[string]backend.Standing, error) {
+	prefix := s.b.o.below()
+	var pairs api.KVPairs
+	err := s.retry(ctx, func(ctx context.Context) (err error) {
+		pairs, _, err = ask(ctx, s.b.c, prefix, func(_ string, q *api.QueryOptions) (api.KVPairs, *api.QueryMeta, error) {
+			return s.b.c.at(ctx).KV().List(prefix, q)
+		})
+		return err
+	})
+	all := make(map[string]backend.Standing)
+	at := func(name string) backend.Standing {
+		if st, ok := all[name]; ok {
+			return st
+		}
+		return backend.Standing{Record: backend.Record{Name: name, Version: backend.Absent}}
+	}
+	for _, p := range pairs {
+		name := strings.TrimPrefix(p.Key, prefix)
+		slash := max(strings.LastIndexByte(name, '/'), 0)
+		if line := name[:slash]; isMemberKey(name[min(slash+1, len(name)):]) && checkName(line) == nil {
+			m, st := memberOf(line, s.b.o.folder(line), p), at(line)
+			if st.Stand++; st.Stand == 1 || m.Position < st.First.Position || m.Position == st.First.Position && m.Key < st.First.Key {
+				st.First = m
+			}
+			all[line] = st
+		} else if checkName(name) == nil {
+			st := at(name)
+			st.Record.Version, st.Record.Value = backend.Version(p.ModifyIndex), p.Value
+			all[name] = st
+		}
+	}
+	return all, err
+}
+
 // read runs the operations, which must be reads, and reads the header of the line, at one
 // instant. The line that it returns has no members.
 func (s *session) read(ctx context.Context, line string, ops ...*api.KVTxnOp) (r *result, l backend.Line, err error) {

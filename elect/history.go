@@ -61,6 +61,10 @@ func (e *Election) History(ctx context.Context) ([]Past, error) {
 	return parseHistory(r)
 }
 
+// HistoryOf returns the terms in the record of a history, as [Election.History] does. It is for who has read the record from the
+// backend.
+func HistoryOf(r backend.Record) ([]Past, error) { return parseHistory(r) }
+
 func (e *Election) historyRecord() (string, error) {
 	name := naming.OfElection(e.name, naming.History)
 	if name == "" {

@@ -47,6 +47,41 @@ func (s *session) Lines(ctx context.Context) (map[string]int, error) {
 	return lines, nil
 }
 
+// Survey returns what is at each name; see [backend.Surveyor]. It reads all keys below the prefix, with their values.
+func (s *session) Survey(ctx context.Context) (map[string]backend.Standing, error) {
+	resp, err := s.read(ctx, clientv3.OpGet(s.b.o.Prefix, clientv3.WithPrefix()))
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[string]backend.Standing)
+	at := func(name string) backend.Standing {
+		if st, ok := all[name]; ok {
+			return st
+		}
+		return backend.Standing{Record: backend.Record{Name: name, Version: backend.Absent}}
+	}
+	for _, kv := range rangeOf(resp, 0).Kvs {
+		name := strings.TrimPrefix(string(kv.Key), s.b.o.Prefix)
+		line := name[:max(strings.LastIndexByte(name, '/'), 0)]
+		if backend.CheckName(line) == nil {
+			if m, ok := s.b.memberOf(line, kv); ok {
+				st := at(line)
+				if st.Stand++; st.Stand == 1 || m.Position < st.First.Position {
+					st.First = m
+				}
+				all[line] = st
+				continue
+			}
+		}
+		if backend.CheckName(name) == nil {
+			st := at(name)
+			st.Record.Version, st.Record.Value = backend.Version(kv.ModRevision), kv.Value
+			all[name] = st
+		}
+	}
+	return all, nil
+}
+
 // line reads the oldest keys of the line, at most as many as limit says if that is not 0, and
 // the header.
 func (s *session) line(ctx context.Context, line string, limit int64) (l backend.Line, resp *clientv3.TxnResponse, err error) {

@@ -28,6 +28,19 @@ func (s *session) Lines(ctx context.Context) (map[string]int, error) {
 	return v.(map[string]int), nil
 }
 
+// Survey returns what is at each name; see [backend.Surveyor].
+func (s *session) Survey(ctx context.Context) (map[string]backend.Standing, error) {
+	v, err := s.ask(ctx, func() *call {
+		return s.send(OpSurvey, lostAgain, func(*lease) (any, error) {
+			return s.b.c.store.survey(), nil
+		})
+	})
+	if err != nil {
+		return nil, driver.Wrap(string(OpSurvey), "", err)
+	}
+	return v.(map[string]backend.Standing), nil
+}
+
 // Head returns the line with its first member alone; see [backend.Session].
 func (s *session) Head(ctx context.Context, line string) (backend.Line, error) {
 	return ask[backend.Line](ctx, s, OpHead, line, nil, func() *call {

@@ -25,6 +25,7 @@ const (
 	OpLine       Op = "line"
 	OpHead       Op = "head"
 	OpLines      Op = "lines"
+	OpSurvey     Op = "survey"
 	OpWatchLine  Op = "watch line"
 	OpAppend     Op = "append"
 	OpRemove     Op = "remove"

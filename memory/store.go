@@ -249,6 +249,20 @@ func (st *store) standing() map[string]int {
 	return out
 }
 
+// survey returns what is at each name.
+func (st *store) survey() map[string]backend.Standing {
+	out := make(map[string]backend.Standing)
+	for name := range st.records {
+		out[name] = backend.Standing{Record: st.get(name)}
+	}
+	for name, l := range st.lines {
+		if len(l.members) > 0 {
+			out[name] = backend.Standing{Stand: len(l.members), First: st.members(name)[0], Record: st.get(name)}
+		}
+	}
+	return out
+}
+
 // watchLine returns errWait as long as the same members stand in the line as in after.
 func (st *store) watchLine(name string, after backend.Line) (backend.Line, error) {
 	l, err := st.line(name)

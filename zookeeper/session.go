@@ -19,6 +19,7 @@ import (
 type session struct {
 	*kit.Life
 	backend.NoImports
+	backend.NoSurvey
 	backend *Backend
 	options *Options
 	link    *wire.Link

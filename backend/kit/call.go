@@ -81,6 +81,10 @@ func (a *Adapter) Lines(ctx context.Context) (map[string]int, error) {
 	return nameless(ctx, a, "lines", "", nil, func(ctx context.Context) (map[string]int, error) { return a.Session.Lines(ctx) })
 }
 
+func (a *Adapter) Survey(ctx context.Context) (map[string]backend.Standing, error) {
+	return nameless(ctx, a, "survey", "", nil, func(ctx context.Context) (map[string]backend.Standing, error) { return a.Session.Survey(ctx) })
+}
+
 func (a *Adapter) Imported(ctx context.Context, line string) ([]backend.Member, error) {
 	return call(ctx, a, "imported", line, nil, func(ctx context.Context) ([]backend.Member, error) { return a.Session.Imported(ctx, line) })
 }

@@ -91,7 +91,7 @@ func TestRelease(t *testing.T) {
 		os.WriteFile(filepath.Join(user, "others.go"), []byte(others+")\n"), 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"mod", "init", "example.com/reports"}, {"mod", "tidy"}, {"build", "-o", "reports", "main.go"}, {"list", "-deps", "."}} {
+	for _, args := range [][]string{{"mod", "init", "example.com/reports"}, {"mod", "tidy"}, {"vet", "."}} {
 		run(t, user, m.env(), append([]string{"go"}, args...)...)
 	}
 	if mod, err := os.ReadFile(filepath.Join(user, "go.mod")); err != nil || strings.Contains(string(mod), "replace") {

@@ -114,6 +114,7 @@ type session struct {
 	backend.NoItems
 	backend.AlwaysFresh
 	backend.NoLines
+	backend.NoSurvey
 	backend.NoImports
 	backend.NoDates
 	*kit.Life

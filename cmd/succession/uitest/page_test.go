@@ -85,7 +85,7 @@ func TestKeyboard(t *testing.T) {
 			}
 		}
 	}
-	tabs("Skip to the chosen election", "find", "attention", "job-00")
+	tabs("Skip to the chosen election", "find", "attention", "Name", "Leader", "State", "Since", "In line", "job-00")
 	for _, move := range []struct{ key, to string }{{kb.ArrowDown, "job-01"}, {kb.ArrowDown, "job-02"}, {kb.End, "job-39"}, {kb.Home, "job-00"}, {kb.PageDown, ""}, {kb.Home, "job-00"}, {kb.ArrowDown, "job-01"}, {kb.ArrowDown, "job-02"}} {
 		p.does(keys(move.key))
 		if got := says[string](p, focus); move.to != "" && got != move.to || got == "" {

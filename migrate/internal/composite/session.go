@@ -21,6 +21,7 @@ type session struct {
 	backend.NoShares
 	backend.NoItems
 	backend.NoImports
+	backend.NoSurvey
 	b       *Backend
 	route   protocol.Route
 	log     *slog.Logger

@@ -135,12 +135,16 @@ func (a *account) looked(at int64) int64 {
 	return max(at, a.Since)
 }
 
-// history returns the account as something to draw.
-func (a account) history(election string) *history.History {
+// history returns the account as something to draw. What lasted when the coordinator was heard from last, which is 0
+// while it is, ends there: nobody knows more.
+func (a account) history(election string, lost int64) *history.History {
 	h := new(history.History)
 	begin := a.Since
-	for _, t := range a.Terms {
+	for i, t := range a.Terms {
 		begin = min(begin, t.From)
+		if t.To == 0 && lost != 0 {
+			a.Terms[i].To, a.Terms[i].Why = max(lost, t.From), "not known since then"
+		}
 	}
 	at := func(ms int64) time.Duration { return time.Duration(ms-begin) * time.Millisecond }
 	for _, t := range a.Terms {

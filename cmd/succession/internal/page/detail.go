@@ -107,7 +107,9 @@ func (o *observer) describe(ctx context.Context, r recipe, lines map[string]back
 		}
 		return d, nil
 	}
-	d.State, d.Mood = firstState(now, l.Header)
+	h := parts[first]
+	h.now, h.line, h.notReady = now, l, now.Leader.NotReady
+	d.State, d.Mood = h.state()
 	d.Closed = now.Gate.Key != ""
 	if d.Paused = pauseOf(l, all); !now.Vacant() {
 		head := now.Leader.Candidate

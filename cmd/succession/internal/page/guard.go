@@ -77,13 +77,18 @@ func (g *guard) askedHere(r *http.Request) error {
 		return errors.New("a page of another site has asked")
 	}
 	origin := r.Header.Get("Origin")
-	if origin == "" && r.Method == http.MethodGet {
+	if origin == "" && looksOnly(r) {
 		return nil
 	}
 	if origin != "http://"+r.Host && origin != "https://"+r.Host {
 		return fmt.Errorf("the origin %q is not that of this page", origin)
 	}
 	return nil
+}
+
+// looksOnly reports whether the request changes nothing.
+func looksOnly(r *http.Request) bool {
+	return r.Method == http.MethodGet || r.Method == http.MethodHead
 }
 
 // admits fails if the request has not the token, and one is needed.
@@ -94,7 +99,7 @@ func (g *guard) admits(r *http.Request) error {
 	if c, err := r.Cookie(cookieName(r)); err == nil && equal(c.Value, g.cookie) {
 		return nil
 	}
-	if given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+	if scheme, given, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") { // RFC 9110, 11.1
 		return g.try(r, given)
 	}
 	return errNoToken

@@ -270,3 +270,28 @@ func TestWrongTokens(t *testing.T) {
 		}
 	})
 }
+
+// Whoever watches the server asks without a token, and HEAD is answered like GET, but for the stream. The name of the scheme may be in any case.
+func TestWatched(t *testing.T) {
+	inBubble(t, page.Options{Token: "0123456789abcdef"}, func(t *testing.T, _ *memory.Coordinator, s *page.Server) {
+		for _, tt := range []struct {
+			method, path, authorization string
+			want                        int
+		}{
+			{"GET", "/healthz", "", 200},
+			{"HEAD", "/healthz", "", 200},
+			{"HEAD", "/", "", 401},
+			{"HEAD", "/", "bearer 0123456789abcdef", 200},
+			{"GET", "/", "BEARER 0123456789abcdef", 200},
+			{"HEAD", "/events", "Bearer 0123456789abcdef", 405},
+		} {
+			r := request(tt.method, tt.path, "")
+			if tt.authorization != "" {
+				r.Header.Set("Authorization", tt.authorization)
+			}
+			if code, body := answer(s, r); code != tt.want {
+				t.Errorf("%s %s with %q: the answer is %d, %s; want %d", tt.method, tt.path, tt.authorization, code, body, tt.want)
+			}
+		}
+	})
+}

@@ -112,7 +112,7 @@ func standingOf(line backend.Line, now elect.State, all []elect.Candidate, i int
 func firstState(now elect.State, h backend.Header) (string, mood) {
 	s, m := stateOf(now, h)
 	if now.Leader.NotReady != "" {
-		return s + ", not ready", busy
+		return s + ", not ready", bad
 	}
 	return s, m
 }

@@ -57,12 +57,16 @@ func (o *observer) newest(after uint64) ([]byte, uint64) {
 
 // run follows the lines until ctx ends, and makes a detail whenever one has changed.
 func (o *observer) run(ctx context.Context) {
-	o.mu.Lock()
-	o.lines = make(map[string]backend.Line) // those of an earlier run are old
-	o.mu.Unlock()
 	for ctx.Err() == nil {
-		r, _ := o.w.rowAt(o.line)
-		o.as(ctx, r)
+		o.w.pulse.whileHeard(ctx, func(ctx context.Context) {
+			o.mu.Lock()
+			o.lines, o.errs = make(map[string]backend.Line), make(map[string]error) // earlier ones are old
+			o.mu.Unlock()
+			for ctx.Err() == nil {
+				r, _ := o.w.rowAt(o.line)
+				o.as(ctx, r)
+			}
+		})
 	}
 }
 

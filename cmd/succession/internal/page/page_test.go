@@ -320,14 +320,27 @@ func TestOutage(t *testing.T) {
 		leave := candidate(t, c, "reports", "web-1")
 		v := visit(t, s, "reports")
 		v.sees("the leader", func() bool { return v.detail.Leader != nil && v.ready })
-		b.Cut()
-		v.sees("the outage", func() bool { return v.err != "" && v.rows["reports"].Who == "web-1" })
+		v.sees("that all is well", func() bool { return v.lost == 0 && v.err == "" })
+		soon := func(what string, do func(), ok func() bool) {
+			t.Helper()
+			begin := time.Now()
+			do()
+			v.sees(what, ok)
+			if took := time.Since(begin); took > 2*time.Second {
+				t.Errorf("the page showed %s only after %v", what, took)
+			}
+		}
+		before := time.Now()
+		soon("the outage", b.Cut, func() bool { return v.lost != 0 && v.rows["reports"].Who == "web-1" })
+		if since := time.UnixMilli(v.lost); since.Before(before.Add(-time.Second)) || since.After(before) {
+			t.Errorf("the page says that nothing was heard since %v; it was cut off at %v", since, before)
+		}
 		leave()
 		candidate(t, c, "reports", "web-2")
 		time.Sleep(time.Minute)
-		b.Heal()
-		v.sees("the next leader", func() bool { return v.detail.Leader != nil && v.detail.Leader.ID == "web-2" && v.detail.Error == "" })
-		v.sees("that all is well", func() bool { return v.err == "" })
+		soon("the next leader", b.Heal, func() bool {
+			return v.lost == 0 && v.rows["reports"].Who == "web-2" && v.detail.Leader != nil && v.detail.Leader.ID == "web-2" && v.detail.Error == ""
+		})
 		if !slices.ContainsFunc(v.detail.Gaps, func(g struct{ Kind string }) bool { return g.Kind == "not reached" }) {
 			t.Errorf("the outage is not among the gaps %+v", v.detail.Gaps)
 		}

@@ -92,14 +92,14 @@ func nameOf(l elect.Candidate) string {
 	return l.ID
 }
 
-// blind notes that nothing is seen, and why; "" ends that.
-func (p *past) blind(kind string) {
+// blind notes that nothing is seen since an instant, and why; "" ends that.
+func (p *past) blind(kind string, since time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if kind == p.open {
 		return
 	}
-	now := time.Since(p.begin)
+	now := since.Sub(p.begin)
 	if p.open != "" {
 		p.gaps[len(p.gaps)-1].To = now
 	}

@@ -75,7 +75,12 @@ type head struct {
 	read  bool // it has been read
 	stood bool // somebody has stood in it since it is looked at
 	err   error
-	at    time.Time // when somebody stood in it last
+	at    time.Time // when somebody stood in it last, or it had a header or a history
+
+	told     []elect.Past    // its history, if that has been read
+	toldAt   backend.Version // of the record of told
+	notReady string          // why the first says that it is not ready
+	since    time.Time       // when the page has seen this leader, or nobody, for the first time; zero if it was so already then
 
 	// What the first member looked like, and what the one before it did if nobody stands.
 	shared, pinned bool
@@ -83,6 +88,9 @@ type head struct {
 
 // note takes the newest first member.
 func (h *head) note(l backend.Line, now elect.State) {
+	if h.read && (h.now.Leader.Token != now.Leader.Token || h.now.Vacant() != now.Vacant()) {
+		h.since = time.Now()
+	}
 	h.line, h.now, h.read, h.err = l, now, true, nil
 	if len(l.Members) == 0 {
 		return
@@ -183,10 +191,69 @@ func rowOf(name string, h *head) row {
 		r.State, r.Mood = fmt.Sprintf("paused by %s: %s", h.now.Gate.ID, h.now.Gate.Value), busy
 	default:
 		r.Who, r.Token = nameOf(h.now.Leader.Candidate), h.now.Leader.Token
-		r.State, r.Mood = stateOf(h.now, h.line.Header)
+		r.State, r.Mood = h.state()
+		r.Since = h.began()
 	}
 	r.Who, r.State = ui.Clip(r.Who), ui.Clip(r.State)
 	return r
+}
+
+const (
+	// An election in which flaps terms or more have begun within flapSpan flaps: more than a rolling restart makes.
+	flaps    = 6
+	flapSpan = 5 * time.Minute
+)
+
+// state says how it stands with an election, and whether that is trouble.
+func (h *head) state() (string, mood) {
+	s, m := stateOf(h.now, h.line.Header)
+	last := h.last()
+	switch {
+	case m == quiet || h.now.Gate.Key != "":
+	case h.flapping() >= flaps:
+		return fmt.Sprintf("%s; %d terms in %v", s, h.flapping(), flapSpan), bad
+	case h.now.Vacant() && last != nil:
+		s += "; last: " + last.ID
+		if last.Why == elect.ErrResigned.Error() && h.line.Header.Acknowledged != last.Token {
+			return "free; last: " + last.ID, quiet // a lock, or a job that is done
+		}
+	case h.notReady != "":
+		return s + ", not ready", bad
+	}
+	return s, m
+}
+
+// last returns the newest term that the history tells of; nil if it tells of none.
+func (h *head) last() *elect.Past {
+	if len(h.told) == 0 {
+		return nil
+	}
+	return &h.told[len(h.told)-1]
+}
+
+// flapping returns how many terms have begun within flapSpan, as leaders have written down.
+func (h *head) flapping() (n int) {
+	for _, p := range slices.Backward(h.told) {
+		if time.Since(p.Began) > flapSpan {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// began returns since when it is as it is, as the leader has written down or the page has seen; 0 if neither is known.
+func (h *head) began() int64 {
+	last := h.last()
+	switch {
+	case last != nil && !h.now.Vacant() && last.Token == h.now.Leader.Token:
+		return last.Began.UnixMilli()
+	case last != nil && h.now.Vacant() && !last.Ended.IsZero():
+		return last.Ended.UnixMilli()
+	case h.since.IsZero():
+		return 0
+	}
+	return h.since.UnixMilli()
 }
 
 // stateOf says how it stands with the first of an election.

@@ -19,6 +19,7 @@ type row struct {
 	Token uint64 `json:"token,omitempty,string"`
 	Stand int    `json:"stand"` // how many stand in line, or how many items
 	State string `json:"state"`
+	Since int64  `json:"since,omitempty"` // this leads, or nobody does, since then, in milliseconds since 1970; 0 is unknown
 	Mood  mood   `json:"mood"`
 }
 
@@ -31,6 +32,9 @@ type list struct {
 	// is well.
 	Error string `json:"error,omitempty"`
 	Since int64  `json:"since,omitempty"`
+	// Lost is since when the coordinator has not been heard from, in milliseconds since 1970; 0 while it is.
+	// Whatever else is told is what was known then.
+	Lost int64 `json:"lost,omitempty"`
 	// More is how many more lines there are than are looked at.
 	More int `json:"more,omitempty"`
 	// Ready is true when all lines have been read once.

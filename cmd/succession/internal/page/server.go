@@ -64,6 +64,7 @@ func New(b backend.Backend, o Options) *Server {
 	s.mux.HandleFunc("GET /{$}", s.index)
 	s.mux.HandleFunc("GET /files/{name}", file)
 	s.mux.HandleFunc("GET /events", s.events)
+	s.mux.HandleFunc("GET /healthz", healthz)
 	s.mux.HandleFunc("GET /timeline.svg", s.timeline)
 	s.mux.HandleFunc("POST /login", s.login)
 	for name, d := range s.deeds() {
@@ -104,17 +105,21 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// Whoever does not read must not keep a handler. A stream sets the bound anew with each event.
 	control := http.NewResponseController(w)
 	_ = control.SetWriteDeadline(time.Now().Add(writeBound))
-	if r.Method != http.MethodGet { // it is short, and streams have none
+	if !looksOnly(r) { // it is short, and streams have none
 		_ = control.SetReadDeadline(time.Now().Add(readBound))
 	}
-	public := r.URL.Path == "/login" || strings.HasPrefix(r.URL.Path, "/files/")
+	if r.Method == http.MethodHead && r.URL.Path == "/events" { // which would never end
+		refuse(w, http.StatusMethodNotAllowed, errors.New("a stream has no head"))
+		return
+	}
+	public := r.URL.Path == "/login" || r.URL.Path == "/healthz" || strings.HasPrefix(r.URL.Path, "/files/")
 	if public {
 		s.mux.ServeHTTP(w, r)
 		return
 	}
 	if err := s.guard.admits(r); err != nil {
 		s.refused(r, err)
-		if r.Method == http.MethodGet && r.URL.Path == "/" {
+		if looksOnly(r) && r.URL.Path == "/" {
 			s.render(w, codeOfToken(err), "login.html", nil)
 			return
 		}
@@ -131,6 +136,9 @@ func (s *Server) refused(r *http.Request, err error) {
 		s.o.Logger.Warn("a wrong token was given", "from", r.RemoteAddr, "path", r.URL.Path)
 	}
 }
+
+// healthz says that this server serves. It says nothing of the coordinator, for which nobody should restart it.
+func healthz(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) }
 
 // codeOfToken returns the status code for a token that is not taken.
 func codeOfToken(err error) int {
@@ -216,7 +224,7 @@ func (s *Server) timeline(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		a = s.w.past.account(name) // without what cannot be read now
 	}
-	if err := a.history(name).SVG(w, name, nil); err != nil {
+	if err := a.history(name, s.w.lost()).SVG(w, name, nil); err != nil {
 		s.o.Logger.Debug("the picture was not sent", "err", err)
 	}
 }

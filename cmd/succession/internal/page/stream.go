@@ -13,9 +13,9 @@ import (
 const (
 	// pace is the time between two events of a stream, at least.
 	pace = 250 * time.Millisecond
-	// alive is how often a stream says something, at least: a page that hears nothing for longer
+	// alive is how often a stream says something, at least: a page that hears nothing for some times as long
 	// says that it is out of date.
-	alive = 10 * time.Second
+	alive = time.Second
 	// writeBound is how long a page may take to read an answer, or an event of a stream.
 	writeBound = 30 * time.Second
 )

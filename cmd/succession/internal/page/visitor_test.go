@@ -55,6 +55,7 @@ type visitor struct {
 	rows   map[string]row // by line
 	ready  bool
 	err    string
+	lost   int64
 	more   int
 	hint   string
 	detail detail
@@ -131,6 +132,7 @@ func (v *visitor) takes(e [2]string) {
 		All, Ready bool
 		Rows       []row
 		Error      string
+		Lost       int64
 		More       int
 	}
 	var d detail
@@ -160,7 +162,7 @@ func (v *visitor) takes(e [2]string) {
 	for _, r := range l.Rows {
 		v.rows[r.Line] = r
 	}
-	v.ready, v.err, v.more = l.Ready, l.Error, l.More
+	v.ready, v.err, v.lost, v.more = l.Ready, l.Error, l.Lost, l.More
 }
 
 // table returns a column of a table of the detail.

@@ -12,9 +12,11 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/naming"
+	"github.com/succession-dev/succession/internal/unready"
 )
 
 const (
@@ -36,6 +38,7 @@ type watcher struct {
 	named []string // shown always
 	log   *slog.Logger
 	past  *past
+	pulse *pulse
 	bell  bell // rings at each change, also of a detail
 	tasks *tasks
 	looks *shared
@@ -67,6 +70,7 @@ func newWatcher(b backend.Backend, named []string, log *slog.Logger) *watcher {
 		heads: make(map[string]*head), rows: make(map[string]numbered), observers: make(map[string]*observer),
 	}
 	w.looks = &shared{run: w.look, on: w.tasks}
+	w.pulse = &pulse{ask: w.beat}
 	for _, name := range named {
 		w.heads[name] = &head{at: time.Now()}
 	}
@@ -76,22 +80,61 @@ func newWatcher(b backend.Backend, named []string, log *slog.Logger) *watcher {
 // close ends all that the watcher runs, and waits for that.
 func (w *watcher) close() { w.tasks.close() }
 
-// look makes rounds until ctx ends.
+// look makes rounds until ctx ends, as long as the coordinator is heard from.
 func (w *watcher) look(ctx context.Context) {
-	w.past.blind("")
-	defer w.past.blind(unwatched)
+	w.past.blind("", time.Now())
+	defer func() { w.past.blind(unwatched, time.Now()) }()
+	var listening sync.WaitGroup
+	defer listening.Wait()
+	listening.Go(func() { w.pulse.listen(ctx) })
+	listening.Go(func() { w.hear(ctx) })
 	for ctx.Err() == nil {
+		w.pulse.whileHeard(ctx, w.rounds)
+	}
+}
+
+// rounds makes rounds until ctx ends.
+func (w *watcher) rounds(ctx context.Context) {
+	for {
 		begin := time.Now()
 		err := w.round(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		w.failed(err)
-		timer := time.NewTimer(min(max(rests*time.Since(begin), minRest), maxRest))
+		if backoff.Sleep(ctx, min(max(rests*time.Since(begin), minRest), maxRest)) != nil {
+			return
+		}
+	}
+}
+
+// beat asks the coordinator something small, of which the answer does not matter.
+func (w *watcher) beat(ctx context.Context) error {
+	s, err := w.b.Session(ctx)
+	if err == nil {
+		err = s.Refresh(ctx) // a server that is cut off from its ensemble may answer reads
+	}
+	if err == nil {
+		_, err = s.Head(ctx, "page")
+	}
+	return err
+}
+
+// hear notes when the coordinator falls silent, and when it is heard from again, until ctx ends.
+func (w *watcher) hear(ctx context.Context) {
+	for {
+		turned := w.pulse.turned.next()
+		if since, why := w.pulse.lost(); !since.IsZero() {
+			w.past.blind(unreached, since)
+			w.log.Warn("the coordinator is not heard from", "since", since, "err", why)
+		} else {
+			w.past.blind("", time.Now())
+		}
+		w.bell.ring()
 		select {
-		case <-timer.C:
+		case <-turned:
 		case <-ctx.Done():
-			timer.Stop()
+			return
 		}
 	}
 }
@@ -108,9 +151,9 @@ func (w *watcher) failed(err error) {
 	w.err = err
 	w.mu.Unlock()
 	if err == nil {
-		w.past.blind("")
+		w.past.blind("", time.Now())
 	} else {
-		w.past.blind(unreached)
+		w.past.blind(unreached, time.Now())
 	}
 	if told && err != nil {
 		w.log.Warn("the elections cannot be looked at", "err", err)
@@ -121,12 +164,78 @@ func (w *watcher) failed(err error) {
 // errNoList says what to do where lines cannot be listed.
 var errNoList = errors.New("this coordinator cannot say which elections there are; name them, as in: succession ui reports mails")
 
-// round reads which lines there are, and the head of each.
+// round reads which elections there are, and how they stand: in one request where the coordinator can tell all at once.
 func (w *watcher) round(ctx context.Context) error {
 	s, err := within(ctx, w.b.Session)
 	if err != nil {
 		return err
 	}
+	all, err := within(ctx, s.Survey)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return w.walk(ctx, s)
+	}
+	if err == nil {
+		w.survey(all)
+	}
+	return err
+}
+
+// survey takes what a survey has of all lines. An election in which nobody stands is known by its header, or its history.
+func (w *watcher) survey(all map[string]backend.Standing) {
+	lines := make(map[string]int)
+	for name, st := range all {
+		if h, err := backend.ParseHeader(st.Record.Value); st.Stand > 0 || err != nil || h != (backend.Header{}) {
+			lines[name] = st.Stand
+		} else if election, ok := strings.CutSuffix(name, naming.History); ok && backend.CheckName(election) == nil {
+			if _, err := elect.HistoryOf(st.Record); err == nil {
+				lines[election] = all[election].Stand
+			}
+		}
+	}
+	more := boundLines(lines)
+	for _, name := range w.listed(lines, more) {
+		if strings.HasSuffix(name, naming.Marks) {
+			continue
+		}
+		st, ok := all[name]
+		if !ok {
+			st.Record.Version = backend.Absent
+		}
+		w.tell(name, all[naming.OfElection(name, naming.History)].Record, string(all[unready.Record(name, st.First.Position)].Record.Value))
+		if l, err := st.Line(); err == nil {
+			w.saw(name, l, false)
+		} else {
+			w.unreadable(name, err)
+		}
+	}
+}
+
+// tell notes what the records beside an election tell: its history, and why the first in line is not ready.
+func (w *watcher) tell(name string, told backend.Record, notReady string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	h := w.heads[name]
+	if h.toldAt != told.Version { // the history need not be read again if it has not changed
+		h.told, _ = elect.HistoryOf(told) // the detail says why it cannot be read
+		h.toldAt = told.Version
+	}
+	h.notReady = notReady
+}
+
+// boundLines leaves the first lines by name, as many as are looked at, and returns how many more there were.
+func boundLines(lines map[string]int) (more int) {
+	if len(lines) <= maxLines {
+		return 0
+	}
+	for _, name := range sortedKeys(lines)[maxLines:] {
+		delete(lines, name)
+		more++
+	}
+	return more
+}
+
+// walk is round for a coordinator that tells one line at a time. It reads which lines there are, and the head of each.
+func (w *watcher) walk(ctx context.Context, s backend.Session) error {
 	lines, err := within(ctx, s.Lines)
 	if errors.Is(err, errors.ErrUnsupported) && len(w.named) > 0 {
 		err = nil
@@ -136,11 +245,8 @@ func (w *watcher) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	more := len(lines) - maxLines
-	for _, name := range sortedKeys(lines)[max(0, min(maxLines, len(lines))):] {
-		delete(lines, name)
-	}
-	names := w.listed(lines, max(0, more))
+	more := boundLines(lines)
+	names := w.listed(lines, more)
 	var mu sync.Mutex
 	var worst error
 	work := make(chan string)
@@ -212,6 +318,11 @@ func (w *watcher) read(ctx context.Context, s backend.Session, name string) erro
 		return nil
 	}
 	l, err := within(ctx, func(ctx context.Context) (backend.Line, error) { return s.Head(ctx, name) })
+	if err == nil && len(l.Members) > 0 && l.Header.Choice.Readiness {
+		var why string
+		why, err = within(ctx, func(ctx context.Context) (string, error) { return unready.Why(ctx, s, name, l.Members[0].Position) })
+		w.tell(name, backend.Record{Version: backend.Absent}, why)
+	}
 	if err == nil {
 		w.saw(name, l, false)
 	}
@@ -221,12 +332,17 @@ func (w *watcher) read(ctx context.Context, s backend.Session, name string) erro
 	if errors.Is(err, backend.ErrUnavailable) || errors.Is(err, backend.ErrSessionEnded) {
 		return err
 	}
+	w.unreadable(name, err)
+	return nil
+}
+
+// unreadable notes why a line cannot be read.
+func (w *watcher) unreadable(name string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if h := w.heads[name]; h != nil {
 		h.err, w.stale = err, true
 	}
-	return nil
 }
 
 // saw notes the newest state of a line, whole or with its first member alone.
@@ -262,6 +378,7 @@ type listedAt struct {
 	// What is not about a row has no number.
 	ready bool
 	err   string
+	lost  int64 // as in the list
 }
 
 // maxNews is how many rows are told to a page by themselves. If more have changed it is told the whole list, which is made
@@ -275,7 +392,7 @@ func (w *watcher) news(after listedAt) ([]byte, listedAt) {
 	if w.stale {
 		w.refold()
 	}
-	now := listedAt{w.seq, w.ready, fmt.Sprint(w.err)}
+	now := listedAt{w.seq, w.ready, fmt.Sprint(w.err), w.lost()}
 	if now == after {
 		return nil, now
 	}
@@ -301,12 +418,20 @@ func (w *watcher) news(after listedAt) ([]byte, listedAt) {
 	return w.whole, now
 }
 
+// lost returns since when the coordinator has not been heard from, in milliseconds since 1970; 0 while it is.
+func (w *watcher) lost() int64 {
+	if since, _ := w.pulse.lost(); !since.IsZero() {
+		return since.UnixMilli()
+	}
+	return 0
+}
+
 // fill adds to l what is not about single rows. The caller holds w.mu.
 func (w *watcher) fill(l list) list {
 	if l.Rows == nil {
 		l.Rows = []row{} // null is no list
 	}
-	l.More, l.Ready = w.more, w.ready
+	l.More, l.Ready, l.Lost = w.more, w.ready, w.lost()
 	slices.SortFunc(l.Rows, func(a, b row) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Line, b.Line))
 	})

@@ -16,28 +16,83 @@ const known = new Map(); // rows, by line
 let chosen = ""; // the line of a row
 let ready = false;
 let beyond = 0; // how many lines are not looked at
+let unheard = 0; // since when the server has not heard from the coordinator, by its clock
+let deaf = 0;    // since when this page has not heard from the server, by the same clock
 
 const names = new Rows("Elections", [
-  { title: "Name", text: (r) => r.name, href: (r) => `#/${r.line}` },
+  { title: "Name", text: (r) => r.name, href: (r) => `#/${r.line}${query()}` },
   { title: "Leader", text: (r) => r.who || (r.kind === "election" ? "" : r.kind), size: "leads" },
   { title: "Token", is: "number", text: (r) => r.token || "", width: "84px", hide: "widest" },
   { title: "State", text: (r) => r.state, mood: (r) => r.mood, size: "state" },
+  { title: "Since", text: (r) => (r.since ? clock(r.since) : ""), width: "78px", hide: "wide" },
   { title: "In line", is: "number", text: (r) => String(r.stand), width: "64px", hide: "narrow" },
-], (r) => r.line);
+], (r) => r.line, (title) => {
+  if (order.by !== title) order = { by: title, down: false };
+  else if (!order.down) order.down = true;
+  else order = { by: "", down: false };
+  keep();
+  showList();
+});
 $("elections").append(names.element);
+
+// By which column the list is in order, if the reader has chosen one. What is in trouble comes first otherwise.
+let order = { by: "", down: false };
+const severity = { bad: 0, busy: 1, good: 2, quiet: 2 };
+const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+const values = {
+  Name: (r) => r.name, Leader: (r) => r.who || "", Token: (r) => Number(r.token || 0), State: (r) => r.state, Since: (r) => r.since || 0, "In line": (r) => r.stand,
+};
+
+function inOrder(a, b) {
+  const value = values[order.by];
+  const first = value ? (order.down ? -1 : 1) * compare(value(a), value(b)) : severity[a.mood] - severity[b.mood];
+  return first || compare(a.name, b.name) || compare(a.line, b.line);
+}
+
+// query returns what the reader has chosen of the list, as the end of the address: whoever opens that sees the same.
+function query() {
+  const q = new URLSearchParams();
+  const find = $("find").value.trim();
+  if (find) q.set("find", find);
+  if ($("attention").checked) q.set("attention", "1");
+  if (order.by) q.set("sort", (order.down ? "-" : "") + order.by);
+  return q.size ? `?${q}` : "";
+}
+
+// keep puts the choice into the address.
+function keep() {
+  history.replaceState(null, "", `#/${chosen}${query()}`);
+  $("all").href = `#/${query()}`;
+}
+
+// recall takes the choice from the address.
+function recall(text) {
+  const q = new URLSearchParams(text);
+  $("find").value = q.get("find") || "";
+  $("attention").checked = q.get("attention") === "1";
+  const by = (q.get("sort") || "").replace(/^-/, "");
+  order = by in values ? { by, down: q.get("sort").startsWith("-") } : { by: "", down: false };
+  $("all").href = `#/${query()}`;
+}
+
+let troubled = 0; // how many are in trouble
 
 function showList() {
   const find = $("find").value.trim().toLowerCase(), attention = $("attention").checked;
-  const all = [...known.values()].sort((a, b) => (a.name < b.name || a.name === b.name && a.line < b.line ? -1 : 1));
+  const all = [...known.values()].sort(inOrder);
   const rows = all.filter((r) => (!attention || r.mood === "bad" || r.mood === "busy") &&
     (!find || r.name.toLowerCase().includes(find) || (r.who || "").toLowerCase().includes(find)));
   const bad = all.filter((r) => r.mood === "bad").length, busy = all.some((r) => r.mood === "busy");
   let count = ready ? plural(all.length, "election") : "being read";
   if (rows.length !== all.length) count = `${rows.length} of ${count}`;
   if (ready && beyond) count += `, and ${plural(beyond, "more line")} that ${beyond === 1 ? "is" : "are"} not looked at`;
-  if (ready) count += bad ? `, ${bad} in trouble` : busy ? ", none in trouble" : all.length ? ", all is well" : "";
+  if (lost()) count = `${ready ? plural(all.length, "election") : "elections"}, how they are is unknown`;
+  else if (ready) count += bad ? `, ${bad} in trouble` : busy ? ", none in trouble" : all.length ? ", all is well" : "";
   set($("count"), count);
+  troubled = bad;
+  titled();
   names.chosen = chosen;
+  names.sorted(order.by, order.down ? "descending" : "ascending");
   names.show(rows, ready ? all.length ? "None is like that." : "Nobody stands in any line below this URL." : "");
 }
 
@@ -46,17 +101,49 @@ function list(l) {
   for (const r of l.rows) known.set(r.line, r);
   ready = l.ready;
   beyond = l.more || 0;
-  const trouble = $("trouble");
-  trouble.hidden = !l.error;
-  set(trouble, l.error ? `Nothing newer is known since ${clock(l.since)}: ${l.error}` : "");
+  unheard = l.lost || 0;
+  if (l.error) trouble = `Nothing newer is known since ${clock(l.since)}: ${l.error}`;
+  else trouble = "";
+  reach();
   showList();
 }
 
-$("find").addEventListener("input", showList);
+// ---- What is known, and until when
+
+let trouble = ""; // why the list is old although the coordinator is heard from
+
+// lost returns since when nothing is known, by the server's clock; 0 if all is.
+const lost = () => (unheard && deaf ? Math.min(unheard, deaf) : unheard || deaf);
+
+// until returns up to when all is known, by the server's clock.
+const until = () => lost() || serverNow();
+
+// reach shows whether what the page says is known to be so.
+function reach() {
+  const since = lost();
+  document.body.classList.toggle("old", since > 0);
+  if (deaf) health(`this page's server not reached since ${clock(deaf)}`, "bad");
+  else if (unheard) health(`not reached since ${clock(unheard)}`, "bad");
+  else health("live", "good");
+  const who = deaf ? "The server of this page" : "The coordinator";
+  const text = since ? `${who} has not been heard from since ${clock(since)}. What is shown is what was known then.` : trouble;
+  $("trouble").hidden = !text;
+  set($("trouble"), text);
+  titled();
+  now();
+  past();
+}
+
+function titled() {
+  const what = chosen ? `${chosen} – elections` : "Elections";
+  document.title = lost() ? `(?) ${what}` : troubled ? `(${troubled}) ${what}` : what;
+}
+
+$("find").addEventListener("input", () => { keep(); showList(); });
 $("find").addEventListener("keydown", (e) => {
   if (e.key === "ArrowDown") { e.preventDefault(); names.reveal(0); }
 });
-$("attention").addEventListener("change", showList);
+$("attention").addEventListener("change", () => { keep(); showList(); });
 
 // ---- The chosen election
 
@@ -121,7 +208,7 @@ function now() {
   const l = detail.leader, p = detail.paused;
   const last = l && (detail.terms || []).findLast((t) => !t.to && t.token === l.token);
   const since = last
-    ? `${last.before ? "before " : ""}${clock(last.from)}, ${lasting(serverNow() - last.from)}` : "";
+    ? `${last.before ? "before " : ""}${clock(last.from)}, ${lasting(until() - last.from)}` : "";
   facts($("facts"), [
     ["Token", l?.token], ["Since", since], ["Priority", l?.priority && String(l.priority)], ["Site", l?.site], ["Not ready", l?.notReady],
     ["Value", l?.value], ["Key", l?.key], ["Paused by", p?.by], ["Reason", p?.reason],
@@ -133,7 +220,7 @@ let redraw = 0; // when the picture has moved by a pixel
 
 function past() {
   if (!detail || $("past").hidden) return;
-  const { hidden, pixel } = draw($("timeline"), detail, serverNow(), 1000 * Number($("range").value));
+  const { hidden, pixel } = draw($("timeline"), detail, serverNow(), 1000 * Number($("range").value), lost());
   redraw = Date.now() + pixel;
   const told = (detail.terms || []).some((t) => t.told) ? "; other terms, paler, as their leaders wrote them down" : "";
   const untold = detail.untold ? ` The history cannot be read: ${detail.untold}` : "";
@@ -209,9 +296,10 @@ function part({ title, columns, rows, more, empty, note, to }, wanted) {
 
 function choose() {
   if (location.hash && !location.hash.startsWith("#/")) return; // a link within the page
-  const asked = location.hash.slice(2);
+  const [asked, chosenOf = ""] = location.hash.slice(2).split("?");
+  recall(chosenOf);
   const name = /^[\w.-]+(\/[\w.-]+)*$/.test(asked) ? asked : "";
-  if (name === chosen && stream) return;
+  if (name === chosen && stream) { showList(); return; }
   chosen = name;
   detail = null;
   tables = new Map();
@@ -220,7 +308,7 @@ function choose() {
   $("hint").hidden = false;
   set($("hint"), name ? `${name} is being read.` : "Choose an election to see its line, and who led when.");
   set($("done"), "");
-  document.title = name ? `${name} – elections` : "Elections";
+  titled();
   document.body.classList.toggle("reading", name !== "");
   showList();
   connect();
@@ -243,19 +331,20 @@ function health(text, mood) {
 function connect() {
   stream?.close();
   clearTimeout(retry);
-  heard = Date.now();
   stream = new EventSource(`/events?show=${encodeURIComponent(chosen)}`);
   const on = (event, f) => stream.addEventListener(event, (e) => {
+    const was = deaf;
     heard = Date.now();
-    health("live", "good");
+    deaf = 0;
     f(JSON.parse(e.data));
+    if (was) { reach(); showList(); }
   });
   on("list", list);
   on("detail", (d) => { if (d.line === chosen) show(d); });
   on("hint", (why) => { if (!detail) set($("hint"), `${chosen}: ${why}`); });
   on("alive", (ms) => { ahead = ms - Date.now(); });
   stream.onerror = () => {
-    health("the server of this page does not answer", "bad");
+    deafen();
     if (stream.readyState !== EventSource.CLOSED) return; // it tries again by itself
     clearTimeout(retry);
     retry = setTimeout(async () => {
@@ -267,15 +356,23 @@ function connect() {
   };
 }
 
+// deafen notes that the server is not heard from.
+function deafen() {
+  if (deaf) return;
+  deaf = heard + ahead;
+  reach();
+  showList();
+}
+
+// The server says something every second.
 setInterval(() => {
-  if (!document.hidden && Date.now() - heard > 30000) {
-    health("nothing was heard for a while", "bad");
-    connect();
-  }
-}, 5000);
+  if (document.hidden || !stream) return;
+  if (Date.now() - heard > 3000) deafen();
+  if (Date.now() - heard > 15000) { heard = Date.now() - 3001; connect(); }
+}, 500);
 // A page that nobody sees asks for nothing.
 document.addEventListener("visibilitychange", () => {
-  if (document.hidden) { stream?.close(); health("paused", ""); } else connect();
+  if (document.hidden) { stream?.close(); stream = null; health("paused", ""); } else { heard = Date.now(); connect(); }
 });
 
 choose();

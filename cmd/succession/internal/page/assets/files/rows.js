@@ -8,8 +8,9 @@ const more = 8;    // how many rows are made beyond those in sight, on each side
 export class Rows {
   // columns have a title and text(row), and may have is ("number", "code"), hide ("widest", "wide",
   // "narrow": where there is no room for it), width or size (a class of the style sheet), href(row), mood(row),
-  // and act(row, i): what its button does, as { label, run }, or nothing. key(row, i) tells rows apart.
-  constructor(label, columns, key) {
+  // and act(row, i): what its button does, as { label, run }, or nothing. key(row, i) tells rows apart. If sort is given,
+  // each title is a button that calls it with the title.
+  constructor(label, columns, key, sort) {
     this.columns = columns;
     this.key = key;
     this.rows = [];
@@ -37,7 +38,12 @@ export class Rows {
       const th = make("th", titles);
       th.scope = "col";
       th.className = `${c.is === "number" ? "number" : ""} ${c.hide || ""}`;
-      th.textContent = c.title;
+      if (sort) {
+        const button = make("button", th);
+        button.type = "button";
+        button.textContent = c.title;
+        button.onclick = () => sort(c.title);
+      } else th.textContent = c.title;
     }
     this.body = make("tbody", this.table);
     this.none = make("p", this.element);
@@ -45,6 +51,15 @@ export class Rows {
     this.element.addEventListener("scroll", () => this.soon(), { passive: true });
     new ResizeObserver(() => this.soon()).observe(this.element);
     if (this.links || this.acts) this.element.addEventListener("keydown", (e) => this.pressed(e));
+  }
+
+  // sorted shows by which column, given by its title, the rows are in order; how is "ascending" or "descending".
+  sorted(by, how) {
+    this.columns.forEach((c, i) => {
+      const th = this.table.rows[0].cells[i];
+      if (c.title === by) th.setAttribute("aria-sort", how);
+      else th.removeAttribute("aria-sort");
+    });
   }
 
   // show makes these the rows. empty is what to say where there are none.

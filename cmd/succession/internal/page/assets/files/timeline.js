@@ -18,19 +18,21 @@ export const lasting = (ms) => {
   return `${Math.floor(s / 86400)} d ${Math.floor(s / 3600) % 24} h`;
 };
 
-// draw draws the terms of a detail into box, up to now, over the last range milliseconds; 0 is all. It returns how
-// many candidates there was no room for, and how many milliseconds a pixel is.
-export function draw(box, detail, now, range) {
-  const terms = detail.terms || [], gaps = detail.gaps || [];
+// draw draws the terms of a detail into box, up to now, over the last range milliseconds; 0 is all. Nothing is known since
+// lost, if that is not 0. It returns how many candidates there was no room for, and how many milliseconds a pixel is.
+export function draw(box, detail, now, range, lost) {
+  const last = lost || now; // up to which terms are drawn
+  const terms = detail.terms || [], gaps = (detail.gaps || []).filter((g) => !lost || g.from < lost);
+  if (lost) gaps.push({ kind: "not reached", from: lost });
   const known = Math.min(detail.since, ...terms.map((t) => t.from)); // leaders may have written down what was before
   const from = Math.max(known, range ? now - range : 0), span = Math.max(now - from, 1000);
   const width = Math.max(box.clientWidth, 200);
   const x = (t) => ((Math.min(Math.max(t, from), now) - from) / span) * width;
 
-  const inside = terms.filter((t) => (t.to || now) >= from);
+  const inside = terms.filter((t) => (t.to || last) >= from);
   const ids = [...new Set(inside.map((t) => t.id))];
   const shown = ids.slice(-most);
-  const vacant = vacancies(terms, detail.since, now).filter((v) => v.to > from);
+  const vacant = vacancies(terms, detail.since, last).filter((v) => v.to > from);
   const rows = shown.length + (vacant.length ? 1 : 0);
   const base = rows * row;
 
@@ -79,7 +81,7 @@ export function draw(box, detail, now, range) {
     const y = line(i, id, "name");
     for (const t of inside) {
       if (t.id !== id) continue;
-      const x1 = x(t.from), w = Math.max(2, x(t.to || now) - x1);
+      const x1 = x(t.from), w = Math.max(2, x(t.to || last) - x1);
       const mark = put("g", {});
       put("title", {}, `${t.id}, token ${t.token}, from ${t.before ? "before " : ""}${clock(t.from)}${t.to ? ` ${t.late ? "by" : "to"} ${clock(t.to)}` : ""}${t.why ? `: ${t.why}` : ""}`, mark);
       put("rect", { class: t.told ? "term told" : "term", x: x1, y, width: w, height: bar, rx: Math.min(3, w / 2) }, undefined, mark);
@@ -90,7 +92,7 @@ export function draw(box, detail, now, range) {
     const y = line(shown.length, "nobody", "vacant");
     for (const v of vacant) {
       const mark = put("g", {});
-      put("title", {}, `nobody led, from ${clock(v.from)}${v.to < now ? ` to ${clock(v.to)}` : ""}`, mark);
+      put("title", {}, `nobody led, from ${clock(v.from)}${v.to < last ? ` to ${clock(v.to)}` : ""}`, mark);
       put("rect", { class: "vacancy", x: x(v.from), y: y + 4, width: Math.max(2, x(v.to) - x(v.from)), height: bar - 8 }, undefined, mark);
     }
   }
