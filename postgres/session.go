@@ -17,6 +17,7 @@ import (
 
 // A session is a row of the database. It ends when its deadline passes, when the row has gone, or when it is closed, whichever is first.
 type session struct {
+	backend.NoSurvey
 	backend.AlwaysFresh // there is one primary
 	backend.NoImports
 	backend.NoDates

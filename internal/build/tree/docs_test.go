@@ -121,7 +121,7 @@ func TestNamedTests(t *testing.T) {
 // the suite's.
 func TestNamedInCode(t *testing.T) {
 	exported := exports(t)
-	delete(exported, "prometheus") // which is also a package of others
+	delete(exported, "prometheus")             // which is also a package of others
 	groups := make(map[string]map[string]bool) // of rules, with their names
 	rules := regexp.MustCompile(`(?m)^\| ([A-Z][A-Za-z0-9]*)\.([a-z-]+) \|`).FindAllStringSubmatch(read(t, "conformance/RULES.md"), -1)
 	for _, r := range rules {
