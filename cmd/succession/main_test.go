@@ -25,10 +25,14 @@ import (
 // processes of what was compiled with them.
 const asCommand = "SUCCESSION_TEST_AS_COMMAND"
 
+// inProcess says that a process may use a coordinator that it alone can see.
+const inProcess = "SUCCESSION_TEST_IN_PROCESS"
+
 // patience is how long a test waits for what must come.
 const patience = 20 * time.Second
 
 func TestMain(m *testing.M) {
+	connect.InProcess = os.Getenv(inProcess) != ""
 	if os.Getenv(asCommand) != "" {
 		main()
 	}

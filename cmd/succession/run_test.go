@@ -65,6 +65,7 @@ func TestRunExitCodes(t *testing.T) {
 		{"bad log", []string{"--log", "xml", "reports", "--", "true"}, 125, "text, json or off"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Setenv(inProcess, "yes") // for the grace time, which only a session time makes impossible
 			code, _, stderr := result(t, append([]string{"--url", url, "run"}, tt.args...)...)
 			if code != tt.want || !strings.Contains(stderr, tt.says) {
 				t.Errorf("exit code %d, want %d; standard error %q, want %q in it", code, tt.want, stderr, tt.says)

@@ -298,10 +298,10 @@ func TestThousand(t *testing.T) {
 			return n == 1000 && v.ready
 		})
 		lists := v.got["list"]
-		leave := candidate(t, c, "jobs/500/more", "web-2")
-		v.sees("one more", func() bool { return v.rows["jobs/500/more"].Who == "web-2" })
+		leave := candidate(t, c, "jobs/500-more", "web-2")
+		v.sees("one more", func() bool { return v.rows["jobs/500-more"].Who == "web-2" })
 		leave()
-		v.sees("one less", func() bool { return v.rows["jobs/500/more"].State == "nobody leads" })
+		v.sees("one less", func() bool { return v.rows["jobs/500-more"].State == "nobody leads" })
 		if n := v.got["list"] - lists; n > 6 {
 			t.Errorf("%d lists have told of two changes", n)
 		}
