@@ -70,7 +70,7 @@ func (s *session) free(ctx context.Context, items, claims string) (m backend.Mem
 	return m, backend.ErrTaken
 }
 
-// Claim implements [backend.Sharer]. It takes two round trips, as Join does. The transaction that creates the member
+// Claim implements [backend.Sharer]. It takes three round trips. The transaction that creates the member
 // demands that the item's znode exists.
 func (s *session) Claim(ctx context.Context, line, value, record string, item backend.Member) (backend.Joined, error) {
 	at, err := s.options.member(item)
@@ -80,10 +80,11 @@ func (s *session) Claim(ctx context.Context, line, value, record string, item ba
 	if err != nil {
 		return backend.Joined{}, err
 	}
-	return s.join(ctx, &join{name: line, prefix: claimPrefix(item.Key), value: value, record: record, item: at})
+	return s.join(ctx, &join{name: line, prefix: claimPrefix(item.Key), value: value, record: record, item: at, position: item.Position})
 }
 
-// holds fails if another claim for the same item stands in front of that of j, which is o.
+// holds fails if another claim for the same item stands in front of that of j, which is o, or has stood there until the item
+// was confirmed: so the item is looked at when the claims have been read.
 func (j *join) holds(ctx context.Context, o *member) error {
 	if j.seen == nil {
 		r, err := kit.Retry(ctx, pauses(), passing, func(ctx context.Context) (reading, error) { return j.s.reading(ctx, j.name, func() {}) })
@@ -99,5 +100,9 @@ func (j *join) holds(ctx context.Context, o *member) error {
 	if slices.ContainsFunc(j.seen.standing[:index], func(p place) bool { return strings.HasPrefix(p.key, j.prefix) }) {
 		return fmt.Errorf("%w: %s", backend.ErrTaken, j.item)
 	}
-	return nil
+	n, err := kit.Retry(ctx, pauses(), passing, func(ctx context.Context) (node, error) { return do(ctx, j.s, get(j.item)) })
+	if err == zk.ErrNoNode || err == nil && n.member("", "").Position != j.position {
+		return fmt.Errorf("%w: %s was confirmed", backend.ErrTaken, j.item)
+	}
+	return err
 }

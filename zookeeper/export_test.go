@@ -1,9 +1,26 @@
 package zookeeper
 
 import (
+	"context"
+
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
 )
+
+// ClaimInSteps makes a claim for the item, and returns what tells whether it holds.
+func ClaimInSteps(ctx context.Context, of backend.Session, line string, item backend.Member) (holds func() error, err error) {
+	s := of.(*kit.Adapter).Session.(*session)
+	at, err := s.options.member(item)
+	if err != nil {
+		return nil, err
+	}
+	j := &join{s: s, name: line, line: s.options.path(line), prefix: claimPrefix(item.Key), item: at, position: item.Position}
+	others, done := s.joinsOf(line)
+	defer done()
+	j.others = others
+	o, err := j.run(ctx)
+	return func() error { return j.holds(ctx, o) }, err
+}
 
 // Remembered returns how many things a session keeps for names of lines, and how many watches it has.
 func Remembered(s backend.Session) int {

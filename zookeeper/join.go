@@ -34,6 +34,8 @@ type join struct {
 	value  string
 	record string // to tell of, and of the place; "" for neither
 	item   string // the znode of the item that the member claims; "" for none
+	// position is that of the item.
+	position uint64
 
 	seen *reading        // of the line since the member was created; nil if it is not known
 	told *backend.Record // what is known of the record since then

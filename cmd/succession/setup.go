@@ -19,8 +19,11 @@ func newSetups(g *connect.Flags) (cmds []*cobra.Command) {
 		c := &cobra.Command{
 			Use:   d.Scheme,
 			Short: "Prepare " + d.Title,
-			Args:  ui.NoArgs,
-			RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+			Long: `Prepare ` + d.Title + ` for its first candidate: "schema" prints what an administrator applies. Where candidates have the
+right to, they do it themselves.`,
+			Example: "  succession " + d.Scheme + " schema | psql -1 app",
+			Args:    ui.NoArgs,
+			RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		}
 		c.AddCommand(&cobra.Command{
 			Use:   "schema",

@@ -109,6 +109,7 @@ func (c *Coordinator) name(what string) string {
 
 func (t *Trial) run() {
 	defer t.cancel(errOver)
+	limit := t.Limit() // the trial may change its coordinator
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -129,7 +130,7 @@ func (t *Trial) run() {
 		}
 		t.clean()
 	}()
-	watchdog := time.NewTimer(t.Limit())
+	watchdog := time.NewTimer(limit)
 	defer watchdog.Stop()
 	select {
 	case <-done:
@@ -137,7 +138,7 @@ func (t *Trial) run() {
 	case <-watchdog.C:
 	}
 	_, stacks := labelled(trialLabel, t.Name)
-	t.errorf("the rule was not done after %v; its goroutines:\n%s", t.Limit(), stacks)
+	t.errorf("the rule was not done after %v; its goroutines:\n%s", limit, stacks)
 	watchdog.Reset(t.Recovery())
 	select {
 	case <-done:
