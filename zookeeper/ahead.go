@@ -125,6 +125,7 @@ func (s *session) placed(ctx context.Context, o *member, r reading, beat <-chan 
 // A reading is the places of a line, with its header.
 type reading struct {
 	made     int64 // czxid of the line's znode
+	changed  int64 // its pzxid: who joined or left it last
 	standing []place
 	header   backend.Header
 }
@@ -154,7 +155,7 @@ func (s *session) readPlaces(ctx context.Context, name string, sent func()) (r r
 	if err != nil {
 		return r, err
 	}
-	r.made = all.stat.Czxid
+	r.made, r.changed = all.stat.Czxid, all.stat.Pzxid
 	if r.standing, err = places(all.names); err != nil {
 		return r, err
 	}

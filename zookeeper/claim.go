@@ -70,7 +70,8 @@ func (s *session) free(ctx context.Context, items, claims string) (m backend.Mem
 	return m, backend.ErrTaken
 }
 
-// Claim implements [backend.Sharer]. It takes three round trips. The transaction that creates the member
+// Claim implements [backend.Sharer]. It takes two round trips, as Join does, and a third where others claim at
+// the same time. The transaction that creates the member
 // demands that the item's znode exists.
 func (s *session) Claim(ctx context.Context, line, value, record string, item backend.Member) (backend.Joined, error) {
 	at, err := s.options.member(item)
@@ -84,7 +85,7 @@ func (s *session) Claim(ctx context.Context, line, value, record string, item ba
 }
 
 // holds fails if another claim for the same item stands in front of that of j, which is o, or has stood there until the item
-// was confirmed: so the item is looked at when the claims have been read.
+// was confirmed. So if anybody has joined or left the line since, the item is looked at again, after the claims.
 func (j *join) holds(ctx context.Context, o *member) error {
 	if j.seen == nil {
 		r, err := kit.Retry(ctx, pauses(), passing, func(ctx context.Context) (reading, error) { return j.s.reading(ctx, j.name, func() {}) })
@@ -99,6 +100,9 @@ func (j *join) holds(ctx context.Context, o *member) error {
 	}
 	if slices.ContainsFunc(j.seen.standing[:index], func(p place) bool { return strings.HasPrefix(p.key, j.prefix) }) {
 		return fmt.Errorf("%w: %s", backend.ErrTaken, j.item)
+	}
+	if j.seen.changed == int64(o.joined.Position) {
+		return nil
 	}
 	n, err := kit.Retry(ctx, pauses(), passing, func(ctx context.Context) (node, error) { return do(ctx, j.s, get(j.item)) })
 	if err == zk.ErrNoNode || err == nil && n.member("", "").Position != j.position {
