@@ -153,6 +153,16 @@ func (f *follower) Close() error {
 	return f.now.Close()
 }
 
+// Kill ends the client without a word, as a process that dies.
+func (f *follower) Kill() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.old != nil {
+		f.old.Close()
+	}
+	f.now.Kill()
+}
+
 // A patient session says that somebody is first from an instant on.
 type patient struct {
 	backend.Session
