@@ -4,12 +4,26 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/succession-dev/succession"
+	"github.com/succession-dev/succession/recipes/lock"
 )
 
 // ls prints all elections, one object a line with -o json, and says of none that it is in trouble that is not.
 func TestList(t *testing.T) {
 	url, leader := lineOf(t, "web-1", "web-2")
-	checkOutput(t, []string{"--url", url, "lock", "nightly", "--id", "cron-1", "--", "true"}, 0, "")
+	b, err := succession.Open(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	held, err := lock.NewMutex(b, "nightly", &lock.Options{ID: "cron-1", History: 20}).Lock(t.Context())
+	if err == nil {
+		err = held.Unlock(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := leader.Acknowledge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
