@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -59,5 +60,5 @@ func withRights() (titles []string) {
 			titles = append(titles, d.Title)
 		}
 	}
-	return titles
+	return slices.Compact(titles) // a driver may have two schemes
 }
