@@ -32,8 +32,9 @@ token; the whole line; who led when; the migration of an election, and what bloc
 groups and queues. The page changes by itself. It asks the coordinator only while it is open
 somewhere, once for all who look. It runs until it is interrupted.
 
-An election of which the coordinator has no trace, as nobody stands in its line, is shown if
-it is named as NAME, or was seen since the start.
+An election in whose line nobody stands is shown if it has a header or a history, on
+coordinators that can tell at once: etcd, Consul and local:. Elsewhere it is shown if it is
+named as NAME, or was seen since the start.
 
 The page can only be looked at, unless --allow says what else:
 

@@ -2,9 +2,10 @@
 //
 // # Who asks the coordinator
 //
-// The server of the page asks, and never the browser. A [watcher] asks about all elections, by the
-// list of lines and the head of each, while somebody looks; it rests nine times as long as it has
-// worked. The election that is chosen on a page has an [observer], which watches its lines. However
+// The server of the page asks, and never the browser. A [watcher] asks about all elections while somebody looks: in one
+// request where the coordinator can tell all at once, and otherwise by the list of lines and the head of each. It rests nine
+// times as long as it has worked. A [pulse] sends small requests of its own, and says whether the coordinator is heard from:
+// if it is not, the page says at once since when, and nobody looks until it is. The election that is chosen on a page has an [observer], which watches its lines. However
 // many pages show the same, there is one watcher, and one observer for each election that is chosen.
 //
 // What they have seen is a state ([row], [detail]) with a number that grows. A page has one stream
