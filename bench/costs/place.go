@@ -161,7 +161,7 @@ func startZooKeeper(ctx context.Context, disk bool) (*place, error) {
 // startKubernetes starts an API server. It has no line: those who wait read the Lease from time to
 // time, and nobody can tell that they do.
 func startKubernetes(ctx context.Context, disk bool) (*place, error) {
-	k, err := coordtest.StartKubernetes(ctx, etcdOptions(disk))
+	k, err := coordtest.StartKubernetes(ctx, &coordtest.KubernetesOptions{Etcd: etcdOptions(disk)})
 	if err != nil {
 		return nil, err
 	}

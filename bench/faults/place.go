@@ -43,7 +43,7 @@ func start(ctx context.Context, kind string, f fault, session time.Duration) (*p
 		}
 		return &place{&z.Cluster, &zookeeperOperator{addr: z.Addrs()[0]}}, nil
 	case candidate.Kubernetes:
-		k, err := coordtest.StartKubernetes(ctx, etcdOptions(nodes))
+		k, err := coordtest.StartKubernetes(ctx, &coordtest.KubernetesOptions{Etcd: etcdOptions(nodes)})
 		if err != nil {
 			return nil, err
 		}

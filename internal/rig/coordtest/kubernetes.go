@@ -6,6 +6,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -24,31 +26,48 @@ const kubernetesStart = 2 * time.Minute
 // KubernetesToken is the bearer token of a client that may do everything.
 const KubernetesToken = "for-tests"
 
-// A Kubernetes is one Kubernetes API server, which speaks TLS with a certificate that it
-// has made itself, and the etcd that it keeps its data in. There is nothing else of a
-// Kubernetes: no controllers, no nodes, and no authorization. Its methods are safe for
-// concurrent use; all but Stop are about the API server alone. It cannot be wiped.
+// KubernetesOptions are the options of a Kubernetes; the zero value of each field is its default.
+type KubernetesOptions struct {
+	// Servers is the number of API servers, which keep their data in one etcd: 1 by default.
+	Servers int
+	// Etcd are the options of that etcd. Its number of servers is another one.
+	Etcd *EtcdOptions
+	// Users turns authorization on (RBAC), for these users, who have no right at first. The token of each is [KubernetesUserToken].
+	Users []string
+}
+
+// KubernetesUserToken returns the bearer token of a user of the options.
+func KubernetesUserToken(user string) string { return "for-" + user }
+
+// A Kubernetes is some Kubernetes API servers, which speak TLS with certificates that they
+// have made themselves, and the etcd that they keep their data in. There is nothing else of a
+// Kubernetes: no controllers and no nodes. Its methods are safe for concurrent use. Those of Cluster but Stop are about the API servers alone.
 type Kubernetes struct {
 	Cluster
-	etcd   string // address
+	opts   KubernetesOptions
+	etcd   *Etcd
 	binary string
 	asker  asker
 }
 
 // StartKubernetes starts an etcd and an API server, and blocks until both serve clients; see
-// [ServerBinary] for how long that takes the first time. The caller stops them. The options
-// are those of the etcd, which may be nil.
-func StartKubernetes(ctx context.Context, opts *EtcdOptions) (*Kubernetes, error) {
+// [ServerBinary] for how long that takes the first time. The caller stops them. opts may be nil.
+func StartKubernetes(ctx context.Context, opts *KubernetesOptions) (*Kubernetes, error) {
+	var o KubernetesOptions
+	if opts != nil {
+		o = *opts
+	}
+	o.Servers = max(o.Servers, 1)
 	binary, err := ServerBinary(ctx, "kube-apiserver")
 	if err != nil {
 		return nil, err
 	}
-	e, err := StartEtcd(ctx, opts)
+	e, err := StartEtcd(ctx, o.Etcd)
 	if err != nil {
 		return nil, err
 	}
 	k, err := startCoordinator(ctx, "Kubernetes", kubernetesStart, func() *Kubernetes {
-		return &Kubernetes{etcd: e.Addrs()[0], binary: binary, asker: asker{token: KubernetesToken}}
+		return &Kubernetes{opts: o, etcd: e, binary: binary, asker: asker{token: KubernetesToken}}
 	})
 	if err != nil {
 		e.Stop()
@@ -60,7 +79,7 @@ func StartKubernetes(ctx context.Context, opts *EtcdOptions) (*Kubernetes, error
 
 // NewKubernetes starts a Kubernetes for one test and stops it when the test ends; see
 // [StartKubernetes]. The test fails where the API server cannot be built.
-func NewKubernetes(t testing.TB, opts *EtcdOptions) *Kubernetes {
+func NewKubernetes(t testing.TB, opts *KubernetesOptions) *Kubernetes {
 	t.Helper()
 	k, err := StartKubernetes(t.Context(), opts)
 	if err != nil {
@@ -71,13 +90,83 @@ func NewKubernetes(t testing.TB, opts *EtcdOptions) *Kubernetes {
 	return k
 }
 
-// create makes the folder of the API server and finds its port.
+// Etcd returns the etcd below.
+func (k *Kubernetes) Etcd() *Etcd { return k.etcd }
+
+// CA returns the certificates by which clients know the API servers, as PEM.
+func (k *Kubernetes) CA() ([]byte, error) {
+	var all []byte
+	for i := range k.servers {
+		b, err := os.ReadFile(filepath.Join(k.certificates(i), "apiserver.crt"))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, b...)
+	}
+	return all, nil
+}
+
+func (k *Kubernetes) certificates(i int) string {
+	return filepath.Join(k.dir, fmt.Sprintf("certificates-%d", i))
+}
+
+// Wipe restarts all, with an etcd that is empty.
+func (k *Kubernetes) Wipe(ctx context.Context) error {
+	k.Kill()
+	if err := k.etcd.Wipe(ctx); err != nil {
+		return err
+	}
+	return k.start(ctx)
+}
+
+// Backup copies the data of the etcd; see [Cluster.Backup]. What it returns restores them while no API server runs, as an operator is told to
+// do, and starts all again.
+func (k *Kubernetes) Backup(ctx context.Context) (restore func(context.Context) error, err error) {
+	back, err := k.etcd.Backup(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		k.Kill()
+		if err := back(ctx); err != nil {
+			return err
+		}
+		return k.start(ctx)
+	}, nil
+}
+
+// Compact has the etcd forget its history, and restarts the API servers, which have some of it in memory.
+func (k *Kubernetes) Compact(ctx context.Context) error {
+	ask := func(path, body string) (string, error) {
+		status, answer, err := asker{}.ask(ctx, http.MethodPost, k.etcd.Addrs()[0], path, body)
+		if err == nil && status != http.StatusOK {
+			err = fmt.Errorf("%s: status %d: %s", path, status, answer)
+		}
+		return answer, err
+	}
+	answer, err := ask("/v3/kv/range", `{"key":"AA=="}`)
+	if err != nil {
+		return err
+	}
+	var now struct {
+		Header struct{ Revision string }
+	}
+	if err := json.Unmarshal([]byte(answer), &now); err != nil {
+		return err
+	}
+	if _, err := ask("/v3/kv/compaction", fmt.Sprintf(`{"revision":%q}`, now.Header.Revision)); err != nil {
+		return err
+	}
+	return k.Restart(ctx)
+}
+
+// create makes the folder of the API servers and finds their ports.
 func (k *Kubernetes) create() (err error) {
 	k.leads = func(_ context.Context, s *Server) (*Server, error) { return s, nil }
 	if k.dir, err = os.MkdirTemp("", "kubernetes-"); err != nil {
 		return err
 	}
-	ports, err := freePorts(1)
+	ports, err := freePorts(k.opts.Servers)
 	if err != nil {
 		return err
 	}
@@ -85,28 +174,39 @@ func (k *Kubernetes) create() (err error) {
 	if err := writeKey(key); err != nil {
 		return err
 	}
-	if err := os.WriteFile(tokens, []byte(KubernetesToken+",test,test,system:masters\n"), 0o600); err != nil {
+	mode, users := "AlwaysAllow", KubernetesToken+",test,test,system:masters\n"
+	for _, user := range k.opts.Users {
+		mode = "RBAC"
+		users += KubernetesUserToken(user) + "," + user + "," + user + "\n"
+	}
+	if err := os.WriteFile(tokens, []byte(users), 0o600); err != nil {
 		return err
 	}
-	addr := loopback(ports[0])
-	_, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return err
+	for i, port := range ports {
+		if err := k.add(k.server(i, loopback(port), key, tokens, mode)); err != nil {
+			return err
+		}
 	}
-	return k.add(&Server{
+	return nil
+}
+
+// server describes one API server.
+func (k *Kubernetes) server(i int, addr, key, tokens, mode string) *Server {
+	_, port, _ := net.SplitHostPort(addr) // as loopback has joined it
+	return &Server{
 		addr: addr,
-		log:  filepath.Join(k.dir, "log"),
+		log:  filepath.Join(k.dir, fmt.Sprintf("log-%d", i)),
 		spec: spec{
 			argv: []string{
 				k.binary,
-				"--etcd-servers=http://" + k.etcd,
+				"--etcd-servers=http://" + strings.Join(k.etcd.Addrs(), ",http://"),
 				"--bind-address=127.0.0.1",
 				"--advertise-address=127.0.0.1",
 				"--secure-port=" + port,
-				"--cert-dir=" + filepath.Join(k.dir, "certificates"),
+				"--cert-dir=" + k.certificates(i),
 				"--token-auth-file=" + tokens,
 				"--anonymous-auth=false",
-				"--authorization-mode=AlwaysAllow",
+				"--authorization-mode=" + mode,
 				// The signer of tokens for pods, of which there are none, must be configured.
 				"--service-account-issuer=https://kubernetes.default.svc",
 				"--service-account-signing-key-file=" + key,
@@ -120,7 +220,7 @@ func (k *Kubernetes) create() (err error) {
 			probe:     k.serves,
 			portTaken: "address already in use",
 		},
-	})
+	}
 }
 
 // writeKey writes a new private key into a file.

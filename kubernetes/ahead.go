@@ -1,0 +1,176 @@
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// mostAsked is of how many objects a list asks by name. Beyond that it asks for the whole line.
+const mostAsked = 40
+
+// A front is what stands in front of a member, the nearest last, at one version: all that is there, also what does not count any more.
+type front struct {
+	members []*object
+	record  *object // whole or metadata; nil for none
+}
+
+// Ahead says where m stands; see [backend.Session]. Nobody joins in front of m. So whoever stood there when it looked first is all that ever does, and
+// later it asks for those alone.
+//
+// A list shows the line at one version, no earlier than that of m's creation and of each departure that this session knows of. That m itself stands is asked of etcd
+// meanwhile. If somebody stands in front, so are the record and the session of that one.
+func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
+	p, _, err := s.ahead(ctx, m)
+	return p, err
+}
+
+// ahead is Ahead that also returns the object of the member in front, or nil.
+func (s *session) ahead(ctx context.Context, m backend.Member) (p backend.Place, nearest *object, err error) {
+	var self *object
+	var f front
+	if err = both(func() (err error) { self, err = s.get(ctx, m.Key, metadata); return err },
+		func() (err error) { f, err = s.inFront(ctx, m); return err }); err != nil {
+		return p, nil, err
+	}
+	switch {
+	case self == nil || self.position() != m.Position:
+		s.mu.Lock()
+		s.past.member(m.Key)
+		s.mu.Unlock()
+		return p, nil, backend.ErrNotMember
+	case self.isShared() != m.Shared:
+		m.Shared = self.isShared()
+	}
+	if stands, err := s.stands(ctx, self); err != nil || !stands {
+		return p, nil, cmp.Or(err, backend.ErrNotMember)
+	}
+	// The record is read again if somebody who was there does not count: no earlier than that was found.
+	for i := len(f.members) - 1; i >= 0 && nearest == nil; i-- {
+		var stands bool
+		if err = both(func() (err error) { stands, err = s.stands(ctx, f.members[i]); return err },
+			func() (err error) { f.record, err = s.record(ctx, m.Line, whole); return err }); err != nil {
+			return p, nil, err
+		}
+		if stands {
+			nearest = f.members[i]
+		}
+	}
+	if nearest == nil && len(f.members) > 0 {
+		if f.record, err = s.record(ctx, m.Line, whole); err != nil {
+			return p, nil, err
+		}
+	}
+	s.remember(m, f.members, nearest)
+	p, err = s.judge(ctx, m, self, nearest, f.record)
+	return p, nearest, err
+}
+
+// inFront returns what may stand in front of m, and the record of the line. If nothing does, the record is whole.
+func (s *session) inFront(ctx context.Context, m backend.Member) (f front, err error) {
+	s.mu.Lock()
+	mine := s.mine(m)
+	looked := mine != nil && mine.looked
+	var known []*object
+	if looked {
+		for _, o := range mine.front {
+			if !s.past.members[o.Metadata.Name] {
+				known = append(known, o)
+			}
+		}
+	}
+	s.mu.Unlock()
+	if looked && len(known) == 0 {
+		f.record, err = s.record(ctx, m.Line, whole)
+		return f, err
+	}
+	record := s.b.recordName(m.Line)
+	selector, accept := lineLabel+"="+s.b.lineLabel(m.Line), metadata
+	if looked && len(known) <= mostAsked {
+		names := []string{record}
+		for _, o := range known {
+			names = append(names, o.Metadata.Name)
+		}
+		selector, accept = idLabel+" in ("+strings.Join(names, ",")+")", whole
+	}
+	l, err := s.list(ctx, selector, accept)
+	if err != nil {
+		return f, err
+	}
+	for _, o := range l.items {
+		switch {
+		case o.Metadata.Name == record:
+			f.record = o
+		case o.has(memberLabel) && o.position() < m.Position && o.Metadata.Name != m.Key && !(m.Shared && o.isShared()):
+			f.members = append(f.members, o)
+		}
+	}
+	slices.SortFunc(f.members, byPosition)
+	if looked { // what was in the list of those in front, and is not there, has gone
+		there := make(map[string]bool)
+		for _, o := range f.members {
+			there[o.Metadata.Name] = true
+		}
+		s.mu.Lock()
+		for _, o := range known {
+			if !there[o.Metadata.Name] {
+				s.past.member(o.Metadata.Name)
+			}
+		}
+		s.mu.Unlock()
+	}
+	if len(f.members) == 0 && f.record != nil && accept == metadata {
+		f.record, err = s.record(ctx, m.Line, whole)
+	}
+	return f, err
+}
+
+func byPosition(a, b *object) int { return cmp.Compare(a.position(), b.position()) }
+
+// remember notes who stands in front of m: those up to nearest, who may be nil.
+func (s *session) remember(m backend.Member, members []*object, nearest *object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	mine := s.mine(m)
+	if mine == nil {
+		return
+	}
+	mine.looked, mine.front = true, nil
+	if nearest != nil {
+		mine.front = slices.Clone(members[:slices.Index(members, nearest)+1])
+	}
+}
+
+// judge decides where m stands, whose object is self. nearest is the object of the member in front, or nil. record is that of the line, read no earlier.
+func (s *session) judge(ctx context.Context, m backend.Member, self, nearest, record *object) (p backend.Place, err error) {
+	if nearest == nil {
+		if _, err := s.noted(ctx, m, self); err != nil {
+			return p, err
+		}
+		if record, err = s.fence(ctx, m, record); err != nil {
+			return p, err
+		}
+	}
+	m.Pinned = self.isPinned(record)
+	h, err := record.header()
+	if err != nil {
+		return p, err
+	}
+	var ahead *backend.Member
+	if nearest != nil {
+		o := *nearest
+		o.Spec.HolderIdentity = encode(nil)
+		one, err := o.member(m.Line, record)
+		if err != nil {
+			return p, err
+		}
+		ahead = &one
+	}
+	if p, err = backend.PlaceOf(m, ahead, h); err != nil {
+		return p, err
+	}
+	return p, s.Alive()
+}

@@ -1,0 +1,99 @@
+//go:build linux
+
+package kubernetes_test
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/conformance"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
+	"github.com/succession-dev/succession/kubernetes"
+)
+
+// TestConformance runs every rule on an API server of its own, each client behind a proxy of its own. It is not parallel
+// to the tests of the driver, which would disturb what it measures.
+func TestConformance(t *testing.T) {
+	conformance.Run(t, harness(t, 1))
+}
+
+// harness is that of so many API servers on one etcd. The clients are spread over them.
+func harness(t *testing.T, servers int) conformance.Harness {
+	k := coordtest.NewKubernetes(t, &coordtest.KubernetesOptions{Servers: servers})
+	url := "kubernetes://default?ttl=" + ttl.String() + "&kubeconfig=" + kubeconfig(t, k, coordtest.KubernetesToken)
+	operator := rig.OperatorOf(t, url)
+	var opened atomic.Int64
+	h := conformance.Harness{
+		Name:      "kubernetes",
+		TTL:       ttl,
+		Reference: reference(t),
+		Slack:     ttl * 5 / 4, // sessions that nobody waits for are looked at about once in a TTL
+		Latency:   4 * time.Second,
+		Open: func(context.Context) (backend.Backend, error) {
+			c, err := open(k, k.Addrs()[opened.Add(1)%int64(servers)], kubernetes.Options{})
+			if err != nil {
+				return nil, err
+			}
+			return c, nil
+		},
+		Faults: conformance.Faults{
+			Process: rig.Process(url),
+			Restart: k.Restart,
+			Pause: func(context.Context) (func(), error) {
+				return func() {
+					if err := k.Resume(); err != nil {
+						t.Error(err)
+					}
+				}, k.Pause()
+			},
+			Remove:  operator.Remove,
+			Drop:    operator.Drop,
+			Reset:   k.Wipe,
+			Rewind:  k.Backup,
+			Compact: k.Compact,
+		},
+		Lacks: map[conformance.Fault]string{
+			conformance.Promote:       "what it acknowledges is on a quorum of etcd's servers",
+			conformance.PromoteBeside: "what it acknowledges is on a quorum of etcd's servers",
+			conformance.Clock:         "nothing rests on a clock of the API server: sessions end by the clocks of other sessions",
+			conformance.Cluster:       "API servers have no leader among them",
+		},
+		Complete: true,
+	}
+	rig.Clients(&h.Faults, func(b backend.Backend) []rig.Client { return []rig.Client{rigClient{b.(*client)}} })
+	return h
+}
+
+// reference starts an API server for the test, and returns a Reference of a harness to it: it writes a Lease.
+func reference(t testing.TB) func(context.Context) error {
+	t.Helper()
+	k := coordtest.NewKubernetes(t, nil)
+	cfg, err := configOf(k, k.Addrs()[0], coordtest.KubernetesToken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Dial = rig.DialUnlabelled
+	client, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.CloseIdleConnections)
+	return func(ctx context.Context) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodDelete, cfg.Host+leases+"/none", nil)
+		if err != nil {
+			return err
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			return err
+		}
+		return resp.Body.Close()
+	}
+}

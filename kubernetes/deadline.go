@@ -1,0 +1,62 @@
+package kubernetes
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/succession-dev/succession/backend/kit/backoff"
+)
+
+// Deadline lies a TTL after the newest renewal that was answered was sent; the package comment says why nobody ends the session before that.
+// Every session keeps it in the future, whether it has a member in line or not.
+func (s *session) Deadline() time.Time { return s.lease.Deadline() }
+
+func (s *session) TTL() time.Duration { return s.b.o.TTL }
+
+// MaxMargin leaves a quarter of the TTL between renewals, and another for one that is answered slowly; see [backend.Session].
+func (s *session) MaxMargin() time.Duration { return s.b.o.TTL / 2 }
+
+// over returns why the session is over once its deadline has passed, and nil before that.
+func (s *session) over() error {
+	if s.lease.Left() > 0 {
+		return nil
+	}
+	return fmt.Errorf("the API server has answered no renewal for %v", s.b.o.TTL)
+}
+
+// renew renews the session when a quarter of its time has passed since it was last written.
+func (s *session) renew() {
+	pause := s.b.o.backoff()
+	for {
+		d := s.lease.Left() - s.b.o.TTL*3/4
+		if d <= 0 {
+			if err := s.write(s.Context(), ""); err != nil {
+				d = pause.Failed(err)
+			} else {
+				pause.Reset()
+				s.proveWatches()
+				d = s.lease.Left() - s.b.o.TTL*3/4
+			}
+		}
+		if backoff.Sleep(s.Context(), max(d, time.Millisecond)) != nil {
+			return
+		}
+	}
+}
+
+// proveWatches looks whether the session's own watch has told of the renewal before the last. All watches of a server are fed by one. If
+// they are dead, they are opened anew, and all who wait look.
+func (s *session) proveWatches() {
+	s.edit.Lock()
+	now, _ := versionOf(s.version)
+	s.edit.Unlock()
+	s.mu.Lock()
+	last := s.renewed
+	s.renewed = now
+	dead := last > s.echo
+	s.mu.Unlock()
+	if dead {
+		s.b.o.Logger.Warn("the watches tell of nothing, opening them anew", "session", s.name)
+		s.hub.renew()
+	}
+}

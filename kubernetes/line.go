@@ -1,0 +1,236 @@
+package kubernetes
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// standing returns what counts of a line, in order, and its record, read no earlier; nil for none. accept says what of the members. The record is whole.
+func (s *session) standing(ctx context.Context, line, accept string) (members []*object, record *object, err error) {
+	l, err := s.list(ctx, lineLabel+"="+s.b.lineLabel(line), accept)
+	if err != nil {
+		return nil, nil, err
+	}
+	alive := func(string) *object { return nil }
+	if slices.ContainsFunc(l.items, func(o *object) bool { _, uid := o.session(); return o.has(memberLabel) && !o.isItem() && uid != s.uid }) {
+		sessions, err := s.list(ctx, sessionLabel+"="+s.b.space, metadata)
+		if err != nil {
+			return nil, nil, err
+		}
+		s.look(sessions)
+		byUID := make(map[string]*object, len(sessions.items))
+		for _, o := range sessions.items {
+			byUID[o.Metadata.UID] = o
+		}
+		alive = func(uid string) *object { return byUID[uid] }
+	}
+	for _, o := range l.items {
+		if !o.has(memberLabel) {
+			record = o
+			continue
+		}
+		stands, err := s.countsBy(ctx, o, alive)
+		if err != nil {
+			return nil, nil, err
+		}
+		if stands {
+			members = append(members, o)
+		}
+	}
+	slices.SortFunc(members, byPosition)
+	if record != nil || len(members) != len(l.items) {
+		// It may have been written since: by who has gone, for who stands.
+		record, err = s.record(ctx, line, whole)
+	}
+	return members, record, err
+}
+
+// countsBy is stands with sessions that were listed after the member.
+func (s *session) countsBy(ctx context.Context, o *object, alive func(uid string) *object) (bool, error) {
+	_, uid := o.session()
+	s.mu.Lock()
+	left := s.past.members[o.Metadata.Name]
+	s.mu.Unlock()
+	switch {
+	case left:
+		return false, nil
+	case o.isItem():
+		return true, nil
+	case uid == s.uid:
+		return true, s.Alive()
+	}
+	if counts, living := s.counts(o, alive(uid), uid); living {
+		return counts, nil
+	}
+	return s.outlives(ctx, o)
+}
+
+// Line returns the whole line in order; see [backend.Session].
+func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
+	members, record, err := s.standing(ctx, line, whole)
+	if err != nil {
+		return backend.Line{}, err
+	}
+	return lineOf(line, members, record)
+}
+
+func lineOf(line string, members []*object, record *object) (l backend.Line, err error) {
+	for _, o := range members {
+		m, err := o.member(line, record)
+		if err != nil {
+			return backend.Line{}, err
+		}
+		l.Members = append(l.Members, m)
+	}
+	l.Version = record.recordVersion()
+	l.Header, err = record.header()
+	return l, err
+}
+
+// Head returns the line with its first member alone; see [backend.Session]. What the others say is not read.
+func (s *session) Head(ctx context.Context, line string) (backend.Line, error) {
+	for {
+		members, record, err := s.standing(ctx, line, metadata)
+		if err != nil {
+			return backend.Line{}, err
+		}
+		if len(members) == 0 {
+			return lineOf(line, nil, record)
+		}
+		first, err := s.get(ctx, members[0].Metadata.Name, whole)
+		if err != nil {
+			return backend.Line{}, err
+		}
+		if first != nil {
+			return lineOf(line, []*object{first}, record)
+		}
+		s.mu.Lock()
+		s.past.member(members[0].Metadata.Name)
+		s.mu.Unlock()
+	}
+}
+
+// WatchLine blocks until other members stand in the line than in after; see [backend.Session]. It watches the line. The members of a session that has ended are deleted
+// by whoever has ended it; meanwhile this session looks at all of them.
+func (s *session) WatchLine(ctx context.Context, line string, after backend.Line) (l backend.Line, err error) {
+	known := make(map[string]bool)
+	for _, m := range after.Members {
+		known[m.Key] = true
+	}
+	w := newWaiter(func(e event) bool {
+		return e.has(memberLabel) && (e.deleted && known[e.Metadata.Name] || e.added && !known[e.Metadata.Name])
+	})
+	err = s.hub.await(ctx, w, []string{lineLabel + "=" + s.b.lineLabel(line)}, func() (bool, error) {
+		l, err = s.Line(ctx, line)
+		return err == nil && !l.SameMembers(after), err
+	}, func() time.Duration {
+		s.lookSoon()
+		return s.b.o.TTL / 2
+	})
+	return l, err
+}
+
+// Lines returns the names of the lines in which somebody stands; see [backend.Lister].
+func (s *session) Lines(ctx context.Context) (map[string]int, error) {
+	all, err := s.everyone(ctx, metadata)
+	if err != nil {
+		return nil, err
+	}
+	lines := make(map[string]int, len(all))
+	for name, members := range all {
+		lines[name] = len(members)
+	}
+	return lines, nil
+}
+
+// everyone returns what counts of all lines, by name, in order.
+func (s *session) everyone(ctx context.Context, accept string) (map[string][]*object, error) {
+	l, err := s.list(ctx, memberLabel+"="+s.b.space, accept)
+	if err != nil {
+		return nil, err
+	}
+	sessions, err := s.list(ctx, sessionLabel+"="+s.b.space, metadata)
+	if err != nil {
+		return nil, err
+	}
+	s.look(sessions)
+	byUID := make(map[string]*object, len(sessions.items))
+	for _, o := range sessions.items {
+		byUID[o.Metadata.UID] = o
+	}
+	lines := make(map[string][]*object)
+	for _, o := range l.items {
+		name := o.note(nameNote)
+		if backend.CheckName(name) != nil || o.Metadata.Labels[lineLabel] != s.b.lineLabel(name) {
+			continue // somebody else has made it
+		}
+		stands, err := s.countsBy(ctx, o, func(uid string) *object { return byUID[uid] })
+		if err != nil {
+			return nil, err
+		}
+		if stands {
+			lines[name] = append(lines[name], o)
+		}
+	}
+	for _, members := range lines {
+		slices.SortFunc(members, byPosition)
+	}
+	return lines, nil
+}
+
+// Survey returns what is at each name; see [backend.Surveyor]. It lists members, sessions and records, in this order.
+func (s *session) Survey(ctx context.Context) (map[string]backend.Standing, error) {
+	lines, err := s.everyone(ctx, whole)
+	if err != nil {
+		return nil, err
+	}
+	records, err := s.list(ctx, recordLabel+"="+s.b.space, whole)
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[string]backend.Standing)
+	byName := make(map[string]*object)
+	for _, o := range records.items {
+		name := o.note(nameNote)
+		if backend.CheckName(name) != nil || o.Metadata.Name != s.b.recordName(name) {
+			continue
+		}
+		byName[name] = o
+		value, err := o.value()
+		if err != nil {
+			return nil, err
+		}
+		if v := o.recordVersion(); v != backend.Absent {
+			all[name] = backend.Standing{Record: backend.Record{Name: name, Value: value, Version: v}}
+		}
+	}
+	for name, members := range lines {
+		at, there := all[name]
+		if !there {
+			at.Record = backend.Record{Name: name, Version: backend.Absent}
+		}
+		at.Stand = len(members)
+		if at.First, err = members[0].member(name, byName[name]); err != nil {
+			return nil, err
+		}
+		all[name] = at
+	}
+	return all, nil
+}
+
+// backward sorts members by position, the last first. Records come after them.
+func backward(l []*object) []*object {
+	slices.SortStableFunc(l, func(a, b *object) int {
+		if a.has(memberLabel) != b.has(memberLabel) {
+			if a.has(memberLabel) {
+				return -1
+			}
+			return 1
+		}
+		return byPosition(b, a)
+	})
+	return l
+}

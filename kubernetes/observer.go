@@ -1,0 +1,305 @@
+package kubernetes
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/succession-dev/succession/backend/kit/backoff"
+	"github.com/succession-dev/succession/backend/kit/clock"
+)
+
+// A sight is a version of another session's object, and since when this process has seen no later one.
+type sight struct {
+	o     *object
+	since clock.Instant
+	asked clock.Instant // when it was asked to be ended; zero if it was not
+}
+
+// A past is what has gone for good: members and sessions, whose names and UIDs never come again. It may forget.
+type past struct {
+	members  map[string]bool // by key
+	sessions map[string]bool // by UID
+}
+
+// maxPast is how many of each it remembers.
+const maxPast = 1 << 14
+
+func (p *past) member(key string)  { remember(&p.members, key) }
+func (p *past) session(uid string) { remember(&p.sessions, uid) }
+
+func remember(set *map[string]bool, name string) {
+	if *set == nil || len(*set) >= maxPast {
+		*set = make(map[string]bool)
+	}
+	(*set)[name] = true
+}
+
+// waited is how long a session has to be seen unchanged before it is ended. The twentieth is for clocks of different rates.
+func waited(ttl time.Duration) time.Duration { return ttl + ttl/20 }
+
+// observe notes what an event, a list or an answer says of sessions and members.
+func (s *session) observe(e event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	uid := e.Metadata.UID
+	switch {
+	case e.has(memberLabel):
+		if e.deleted {
+			s.past.member(e.Metadata.Name)
+		}
+	case !e.has(sessionLabel):
+	case uid == s.uid:
+		s.echo = max(s.echo, e.version())
+		if e.deleted || e.Metadata.DeletionTimestamp != "" {
+			s.End(errEnded)
+		}
+	case e.deleted:
+		s.past.session(uid)
+		delete(s.sights, uid)
+	case !s.past.sessions[uid]:
+		if was, known := s.sights[uid]; !known || was.o.version() < e.version() {
+			s.sights[uid] = sight{o: e.object, since: clock.Now()}
+		}
+	}
+}
+
+// due returns after what time to look at a session again. If it is silent for too long, due has it ended.
+func (s *session) due(uid string) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x, known := s.sights[uid]
+	if !known {
+		return s.b.o.TTL / 4
+	}
+	now, ttl := clock.Now(), x.o.ttl()
+	left := waited(ttl) - now.Sub(x.since)
+	if left > 0 {
+		return left + time.Millisecond
+	}
+	if x.asked.IsZero() || now.Sub(x.asked) > ttl/4 {
+		x.asked = now
+		s.sights[uid] = x
+		s.Go(func() { s.reap(x.o) })
+	}
+	return ttl / 4
+}
+
+// reap ends a session that was seen unchanged for long enough, if it has not changed since. Its members are then deleted: those who wait for one of
+// them may not watch the session.
+func (s *session) reap(o *object) {
+	s.b.o.Logger.Info("ending a session without renewals", "session", o.Metadata.Name, "ttl", o.ttl())
+	err := s.b.wire.remove(s.Context(), s.b.o.attempt(), o.Metadata.Name, o.Metadata.UID, o.Metadata.ResourceVersion)
+	if gone(err) != nil {
+		if x, err := s.b.wire.get(s.Context(), s.b.o.attempt(), o.Metadata.Name, metadata); err == nil {
+			s.observe(event{object: x}) // it was renewed; or somebody has edited it
+		}
+		return
+	}
+	s.observe(event{deleted: true, object: o})
+	s.hub.told(o.Metadata.Name, event{deleted: true, object: o})
+	if err != nil {
+		return // another one has ended it
+	}
+	l, err := s.b.wire.list(s.Context(), s.b.o.attempt(), ofLabel+"="+o.Metadata.Name, metadata)
+	if err != nil {
+		return // those who watch over all will do it
+	}
+	s.collect(l.items)
+}
+
+// collect deletes members whose sessions have ended, but for those that are pinned.
+func (s *session) collect(members []*object) {
+	for _, m := range members {
+		if !m.has(memberLabel) || m.isItem() {
+			continue
+		}
+		stands, err := s.stands(s.Context(), m)
+		if err != nil {
+			return
+		}
+		if !stands {
+			_ = s.b.wire.remove(s.Context(), s.b.o.attempt(), m.Metadata.Name, m.Metadata.UID, "")
+		}
+	}
+}
+
+// sweep deletes members of a session that has ended. Nothing depends on it but room.
+func (b *Backend) sweep(ctx context.Context, keys []string) {
+	for _, key := range keys {
+		if gone(b.wire.remove(ctx, b.o.attempt(), key, "", "")) != nil {
+			return
+		}
+	}
+}
+
+// guards is how many sessions of a prefix watch over all of them.
+const guards = 2
+
+// watchOver looks at all sessions now and then, and ends those that nobody waits for and that are silent. Two do it about once in a session
+// time; the more there are, the rarer do the others look whether they are among the two.
+func (s *session) watchOver() {
+	ttl := s.b.o.TTL
+	next, looks := ttl/2+rand.N(ttl), 0
+	for {
+		if backoff.Sleep(s.Context(), next) != nil {
+			return
+		}
+		l, err := s.b.wire.list(s.Context(), s.b.o.attempt(), sessionLabel+"="+s.b.space, metadata)
+		if err != nil {
+			next = ttl / 2
+			continue
+		}
+		rank := s.look(l)
+		if next = ttl * 11 / 10; rank >= guards {
+			next = max(3*ttl, time.Duration(len(l.items))*ttl/2)
+			next = next/2 + rand.N(next/2)
+			continue
+		}
+		if looks++; rank < guards && looks%8 == 1 {
+			s.orphans()
+		}
+	}
+}
+
+// look notes a list of all sessions, and returns how many come before this one, of those that are alive.
+func (s *session) look(l listing) (rank int) {
+	there := make(map[string]bool, len(l.items))
+	for _, o := range l.items {
+		there[o.Metadata.UID] = true
+		s.observe(event{object: o})
+	}
+	s.mu.Lock()
+	for uid, x := range s.sights {
+		if !there[uid] && x.o.version() <= l.version {
+			delete(s.sights, uid)
+			s.past.session(uid)
+		}
+	}
+	s.mu.Unlock()
+	var names []string
+	for uid := range there {
+		if uid == s.uid {
+			continue
+		}
+		s.mu.Lock()
+		x, known := s.sights[uid]
+		s.mu.Unlock()
+		if !known {
+			continue
+		}
+		if clock.Since(x.since) < waited(x.o.ttl()) {
+			names = append(names, x.o.Metadata.Name)
+		}
+		s.due(uid)
+	}
+	slices.Sort(names)
+	rank, _ = slices.BinarySearch(names, s.name)
+	return rank
+}
+
+// lookSoon looks at all sessions if it has not done so for half a session time. It does not block.
+func (s *session) lookSoon() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.looked.IsZero() && clock.Since(s.looked) < s.b.o.TTL/2 {
+		return
+	}
+	s.looked = clock.Now()
+	s.Go(func() {
+		if l, err := s.b.wire.list(s.Context(), s.b.o.attempt(), sessionLabel+"="+s.b.space, metadata); err == nil {
+			s.look(l)
+		}
+	})
+}
+
+// orphans deletes members whose sessions are there no more.
+func (s *session) orphans() {
+	l, err := s.b.wire.list(s.Context(), s.b.o.attempt(), memberLabel+"="+s.b.space, metadata)
+	if err != nil {
+		return
+	}
+	var dead []*object
+	for _, m := range l.items {
+		_, uid := m.session()
+		s.mu.Lock()
+		_, alive := s.sights[uid]
+		s.mu.Unlock()
+		if !alive && uid != s.uid {
+			dead = append(dead, m)
+		}
+	}
+	s.collect(dead)
+}
+
+// stands reports whether a member that is there counts. If it asks for a session or a record, it asks etcd.
+func (s *session) stands(ctx context.Context, m *object) (bool, error) {
+	name, uid := m.session()
+	s.mu.Lock()
+	left, ended := s.past.members[m.Metadata.Name], s.past.sessions[uid]
+	s.mu.Unlock()
+	switch {
+	case left:
+		return false, nil
+	case m.isItem():
+		return true, nil
+	case uid == s.uid && !ended:
+		return true, s.Alive()
+	}
+	if !ended {
+		x, err := s.get(ctx, name, metadata)
+		if err != nil {
+			return false, err
+		}
+		if counts, alive := s.counts(m, x, uid); alive {
+			return counts, nil
+		}
+	}
+	return s.outlives(ctx, m)
+}
+
+// counts reports whether the session x, which may be nil, is alive, and whether its member m counts by it.
+func (s *session) counts(m, x *object, uid string) (counts, alive bool) {
+	if x == nil || x.Metadata.UID != uid {
+		s.mu.Lock()
+		s.past.session(uid)
+		delete(s.sights, uid)
+		s.mu.Unlock()
+		return false, false
+	}
+	if slices.Contains(x.list(burntNote), m.Metadata.Name) {
+		s.mu.Lock()
+		s.past.member(m.Metadata.Name)
+		s.mu.Unlock()
+		return false, true
+	}
+	s.observe(event{object: x})
+	return true, true
+}
+
+// outlives reports whether a member whose session has ended is pinned. That is certain only when no write that pins it can be on its way any more; see
+// [session.settled].
+func (s *session) outlives(ctx context.Context, m *object) (bool, error) {
+	record, err := s.settled(ctx, m.note(nameNote))
+	if err != nil {
+		return false, err
+	}
+	if m.isPinned(record) {
+		s.Go(func() { _ = s.makeItem(s.Context(), m.Metadata.Name) })
+		return true, nil
+	}
+	s.mu.Lock()
+	s.past.member(m.Metadata.Name)
+	s.mu.Unlock()
+	return false, nil
+}
+
+// told tells those who wait for a session of an event that this process has brought about.
+func (h *hub) told(session string, e event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if x := h.streams[ofLabel+"="+session]; x != nil {
+		x.tell(&e)
+	}
+}

@@ -1,0 +1,85 @@
+package kubernetes
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit/backoff"
+)
+
+const (
+	defaultTTL     = 10 * time.Second
+	defaultConnect = 4 * time.Second
+	minTTL         = time.Second
+	maxTTL         = time.Hour
+
+	// closeBound is the longest time that Backend.Close waits for the API server.
+	closeBound = 2 * time.Second
+)
+
+// Options are the settings of a [Backend]. The zero value and nil are the defaults.
+type Options struct {
+	// Namespace is where everything is kept. Empty means the one of the pod, or of the kubeconfig's context.
+	Namespace string
+
+	// Prefix begins the names of all elections and records. Those who are to stand in one line use the same. It may be empty.
+	Prefix string
+
+	// TTL is the session time: other sessions end one whose renewals they have not seen for that long, and a twentieth
+	// more. From a second to an hour. 0 means 10 s.
+	TTL time.Duration
+
+	// ConnectTimeout bounds the opening of a session. 0 means 4 s, so that a wrong address is reported within 5 s.
+	ConnectTimeout time.Duration
+
+	// Logger gets the log messages. nil discards them.
+	Logger *slog.Logger
+}
+
+// filled checks o and returns a copy with the defaults filled in.
+func (o *Options) filled() (*Options, error) {
+	var f Options
+	if o != nil {
+		f = *o
+	}
+	f.TTL = cmp.Or(f.TTL, defaultTTL)
+	f.ConnectTimeout = cmp.Or(f.ConnectTimeout, defaultConnect)
+	f.Logger = cmp.Or(f.Logger, slog.New(slog.DiscardHandler))
+	f.Namespace = cmp.Or(f.Namespace, "default")
+	switch {
+	case f.TTL < minTTL || f.TTL > maxTTL:
+		return nil, fmt.Errorf("%w: TTL %v is not between %v and %v", backend.ErrInvalid, f.TTL, minTTL, maxTTL)
+	case f.ConnectTimeout < 0:
+		return nil, fmt.Errorf("%w: connect timeout %v is negative", backend.ErrInvalid, f.ConnectTimeout)
+	case !isLabel(f.Namespace):
+		return nil, fmt.Errorf("%w namespace %.80q: at most 63 lower-case letters, digits and hyphens are possible", backend.ErrInvalid, f.Namespace)
+	}
+	if f.Prefix != "" {
+		return &f, backend.CheckName(f.Prefix)
+	}
+	return &f, nil
+}
+
+// isLabel reports whether s is a label of DNS (RFC 1123), as a namespace must be.
+func isLabel(s string) bool {
+	if s == "" || len(s) > 63 || s[0] == '-' || s[len(s)-1] == '-' {
+		return false
+	}
+	for _, r := range s {
+		if !('a' <= r && r <= 'z' || '0' <= r && r <= '9' || r == '-') {
+			return false
+		}
+	}
+	return true
+}
+
+// backoff returns the pauses between attempts, which are short compared with the TTL.
+func (o *Options) backoff() backoff.Backoff {
+	return backoff.Backoff{Min: o.TTL / 100, Max: o.TTL / 10}
+}
+
+// attempt bounds a request that may be sent again.
+func (o *Options) attempt() time.Duration { return o.TTL / 3 }

@@ -1,0 +1,106 @@
+package kubernetes
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
+)
+
+// Pin makes m outlive the session, and writes the header; see [backend.Pinner]. Both are one write of the record of the line, which m guards. Afterwards the member
+// is made an item, so that nobody has to read the record to know.
+func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
+	_, err := await(ctx, s, func() (struct{}, error) {
+		q := writing{name: m.Line, cond: backend.If{Member: m}, own: entry(m.Key, s.b.recordName(m.Line)+"#"+strings.TrimPrefix(randomName(""), "-"))}
+		return kit.Retry(s.Context(), s.b.o.backoff(), func(err error) bool { return lost(err) || changed(err) }, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, s.pin(ctx, q, h.Encode(), at)
+		})
+	})
+	return err
+}
+
+// pin pins the guard of q once.
+func (s *session) pin(ctx context.Context, q writing, header []byte, at backend.Version) error {
+	m := q.cond.Member
+	var self, o *object
+	if err := both(func() (err error) { self, err = s.get(ctx, m.Key, metadata); return err },
+		func() (err error) { o, err = s.record(ctx, m.Line, whole); return err }); err != nil {
+		return err
+	}
+	if self == nil || self.position() != m.Position {
+		return backend.ErrNotMember
+	}
+	pinned := self.isPinned(o)
+	if _, uid := self.session(); !pinned && uid != s.uid {
+		if stands, err := s.stands(ctx, self); err != nil || !stands {
+			return errors.Join(err, backend.ErrNotMember)
+		}
+		return fmt.Errorf("%w: member %s was joined by another session", backend.ErrDenied, m.Key)
+	}
+	if value, err := o.value(); err == nil && pinned && o.recordVersion() != backend.Absent && bytes.Equal(value, header) {
+		return nil
+	}
+	if o.recordVersion() != at {
+		s.giveUp(q, o)
+		return backend.ErrVersion
+	}
+	q.value, q.cond.Version = &header, at
+	o, err := s.underGuard(ctx, q, o)
+	if err != nil {
+		return err
+	}
+	if o.recordVersion() != at {
+		return errConflict
+	}
+	s.mu.Lock()
+	if mine := s.mine(m); mine != nil {
+		mine.pinned = true
+	}
+	s.mu.Unlock()
+	p := patchOf(o)
+	p.note(absentNote, "")
+	p.note(versionNote, "")
+	p.stamp()
+	p.Spec = &spec{HolderIdentity: encode(header)}
+	if pins := o.list(pinsNote); !pinned && !slices.Contains(pins, self.Metadata.UID) {
+		p.note(pinsNote, listed(append(pins, self.Metadata.UID)))
+	}
+	q.takeBack(p, o)
+	if _, err = s.b.wire.patch(ctx, s.b.o.TTL, o.Metadata.Name, p); err != nil {
+		return err
+	}
+	s.Go(func() { _ = s.makeItem(s.Context(), m.Key) }) // otherwise whoever meets it does so
+	return nil
+}
+
+// makeItem makes an item of a member that is pinned, and takes it from the pins of its line.
+func (s *session) makeItem(ctx context.Context, key string) error {
+	o, err := s.get(ctx, key, metadata)
+	if err != nil || o == nil {
+		return err
+	}
+	if !o.isItem() {
+		p := patchOf(o)
+		p.note(itemNote, "pinned")
+		p.note(positionNote, strconv.FormatUint(o.position(), 10))
+		if _, err = s.b.wire.patch(ctx, s.b.o.attempt(), key, p); err != nil {
+			return err
+		}
+	}
+	_, err = s.editRecord(ctx, o.note(nameNote), func(r *object) *patch {
+		pins := r.list(pinsNote)
+		if !slices.Contains(pins, o.Metadata.UID) {
+			return nil
+		}
+		p := patchOf(r)
+		p.note(pinsNote, listed(slices.DeleteFunc(pins, func(uid string) bool { return uid == o.Metadata.UID })))
+		return p
+	})
+	return err
+}

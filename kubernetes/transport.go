@@ -1,0 +1,104 @@
+package kubernetes
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+
+	"k8s.io/client-go/rest"
+)
+
+// newClient returns an HTTP client with the credentials of cfg. What cfg names by file, and what its plugin says, is read again while
+// the client is used: certificates and the authority for each connection, tokens about once a minute and when one was refused.
+//
+// It is not client-go's own client: that one is shared by all of a process that have the same configuration, and limits the rate of
+// requests. A session needs a connection that it can give up in time.
+func newClient(cfg *rest.Config, o *Options) (*http.Client, error) {
+	d := &dialer{config: cfg, dial: cfg.Dial}
+	if d.dial == nil {
+		d.dial = (&net.Dialer{Timeout: o.TTL / 2}).DialContext
+	}
+	settings, err := d.tls("")
+	if err != nil {
+		return nil, err
+	}
+	proxy := http.ProxyFromEnvironment
+	if cfg.Proxy != nil {
+		proxy = cfg.Proxy
+	}
+	transport := &http.Transport{
+		Proxy:               proxy,
+		DialContext:         d.dial,
+		DialTLSContext:      d.dialTLS,
+		TLSClientConfig:     settings, // behind a proxy
+		TLSHandshakeTimeout: o.TTL / 2,
+		ForceAttemptHTTP2:   true,
+		MaxIdleConnsPerHost: 8,
+		// A connection that was cut silently is given up within half a session time.
+		HTTP2: &http.HTTP2Config{SendPingTimeout: o.TTL / 4, PingTimeout: o.TTL / 4},
+	}
+	wrapped, err := rest.HTTPWrappersForConfig(cfg, transport)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Client{
+		Transport: &closer{wrapped, transport},
+		// An API server redirects nobody, and a token is not for others.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}, nil
+}
+
+// A closer is a transport in wrappers, which need not pass on that its connections are to be closed.
+type closer struct {
+	http.RoundTripper
+	inner *http.Transport
+}
+
+func (c *closer) CloseIdleConnections() { c.inner.CloseIdleConnections() }
+
+// A dialer makes connections.
+type dialer struct {
+	config *rest.Config
+	dial   func(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+// tls reads the settings for a connection to a host.
+func (d *dialer) tls(host string) (*tls.Config, error) {
+	settings, err := rest.TLSConfigFor(d.config)
+	if err != nil {
+		return nil, err
+	}
+	if settings == nil {
+		settings = new(tls.Config)
+	}
+	settings = settings.Clone()
+	if settings.ServerName == "" {
+		settings.ServerName = host
+	}
+	if settings.NextProtos == nil {
+		settings.NextProtos = []string{"h2", "http/1.1"}
+	}
+	return settings, nil
+}
+
+func (d *dialer) dialTLS(ctx context.Context, network, addr string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := d.tls(host)
+	if err != nil {
+		return nil, err
+	}
+	plain, err := d.dial(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	conn := tls.Client(plain, settings)
+	if err := conn.HandshakeContext(ctx); err != nil {
+		plain.Close()
+		return nil, err
+	}
+	return conn, nil
+}

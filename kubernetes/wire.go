@@ -1,0 +1,420 @@
+package kubernetes
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
+	"github.com/succession-dev/succession/backend/kit/backoff"
+)
+
+// A wire sends requests to the API server. It is safe for concurrent use.
+type wire struct {
+	http  *http.Client
+	base  *url.URL // of the API server
+	path  string   // of the Leases of the namespace, below base
+	where string   // the namespace, for errors
+
+	// seen is the largest resource version that any answer has had. Lists are asked for that one or a later one, so that this process
+	// never sees an earlier state than it has seen before, whichever of several API servers answers.
+	seen atomic.Int64
+}
+
+const (
+	// maxAnswer is the longest answer that is read. A page of a list is far below that.
+	maxAnswer = 64 << 20
+	// page is how many objects a list asks for at a time. Each has at most a few KiB, but for records with long values.
+	page = 500
+)
+
+// What a request accepts: whole objects, or their metadata alone.
+const (
+	whole        = "application/json"
+	metadata     = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+	metadataList = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+)
+
+func newWire(cfg *rest.Config, o *Options) (*wire, error) {
+	base, _, err := rest.DefaultServerUrlFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("%w address of the API server: %w", backend.ErrInvalid, err)
+	}
+	client, err := newClient(cfg, o)
+	if err != nil {
+		return nil, fmt.Errorf("%w configuration: %w", backend.ErrInvalid, err)
+	}
+	return &wire{http: client, base: base, where: o.Namespace, path: "/apis/" + apiVersion + "/namespaces/" + o.Namespace + "/" + resource}, nil
+}
+
+func (w *wire) close() { w.http.CloseIdleConnections() }
+
+// Answers of the API server that say what the objects are like.
+var (
+	errMissing  = errors.New("there is no such object")
+	errConflict = errors.New("the object has changed")
+	errExists   = errors.New("the object is there already")
+	errOld      = errors.New("that version is too old")
+	errAhead    = errors.New("that version is not known yet")
+)
+
+// lost reports whether err leaves open what became of the request.
+func lost(err error) bool { return errors.Is(err, backend.ErrUnavailable) }
+
+// gone returns nil if err says that the object is not there.
+func gone(err error) error {
+	if errors.Is(err, errMissing) {
+		return nil
+	}
+	return err
+}
+
+// A status is what the API server says of a request that it refuses.
+type status struct {
+	Code    int    `json:"code"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+// err returns what the status of an answer means. code is that of HTTP; 0 stands for the one in s.
+func (s *status) err(code int) error {
+	if code == 0 {
+		code = s.Code
+	}
+	message := kit.Clip(s.Message)
+	if message == "" {
+		message = http.StatusText(code)
+	}
+	why := fmt.Errorf("the API server says %d: %s", code, message)
+	switch {
+	case code == http.StatusNotFound:
+		return fmt.Errorf("%w: %w", errMissing, why)
+	case code == http.StatusConflict && s.Reason == "AlreadyExists":
+		return fmt.Errorf("%w: %w", errExists, why)
+	case code == http.StatusConflict:
+		return fmt.Errorf("%w: %w", errConflict, why)
+	case code == http.StatusGone || s.Reason == "Expired":
+		return fmt.Errorf("%w: %w", errOld, why)
+	case code == http.StatusGatewayTimeout && strings.Contains(s.Message, "Too large resource version"):
+		return fmt.Errorf("%w: %w: %w", errAhead, backend.ErrUnavailable, why)
+	case code == http.StatusUnauthorized:
+		return fmt.Errorf("%w: %w; the API server does not know these credentials", backend.ErrDenied, why)
+	case code == http.StatusForbidden: // the message names verb, resource and namespace
+		return fmt.Errorf("%w: %w; %s", backend.ErrDenied, why, kit.RightsHint)
+	case code == http.StatusTooManyRequests || code >= 500:
+		return fmt.Errorf("%w: %w", backend.ErrUnavailable, why)
+	}
+	return fmt.Errorf("%w: %w", backend.ErrInvalid, why)
+}
+
+// strange says that an answer is not that of an API server.
+func strange(why error) error {
+	return fmt.Errorf("%w: the answer is not that of a Kubernetes API server: %w", backend.ErrUnavailable, why)
+}
+
+// A request is one to the API server.
+type request struct {
+	method string
+	name   string // of the object; empty for the collection
+	query  url.Values
+	accept string
+	body   any // sent as JSON; nil for none
+	whole  string
+}
+
+// do sends a request, and reads the answer into out, which may be nil. It waits until limit has passed. The API server may refuse the
+// request because it has too many: then it has not looked at it, and do sends it again when the server says.
+func (w *wire) do(ctx context.Context, limit time.Duration, q request, out any) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: no answer within %v", backend.ErrUnavailable, limit))
+	defer cancel()
+	resp, err := w.send(ctx, q)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return failed(ctx, err)
+	case len(body) > maxAnswer:
+		return strange(fmt.Errorf("it is longer than %d bytes", maxAnswer))
+	case out == nil:
+		return nil
+	}
+	if err := json.Unmarshal(body, out); err != nil {
+		return strange(err)
+	}
+	return nil
+}
+
+// send sends a request, and returns the answer if it is a good one.
+func (w *wire) send(ctx context.Context, q request) (*http.Response, error) {
+	var body []byte
+	if q.body != nil {
+		var err error
+		if body, err = json.Marshal(q.body); err != nil {
+			return nil, err
+		}
+	}
+	for again := false; ; {
+		resp, err := w.once(ctx, q, body)
+		if err != nil {
+			return nil, failed(ctx, err)
+		}
+		if resp.StatusCode < 300 {
+			return resp, nil
+		}
+		var s status
+		answer, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<16))
+		resp.Body.Close()
+		if json.Unmarshal(answer, &s) != nil && resp.StatusCode < 500 && resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusUnauthorized {
+			// Not even a refusal: something else is at this address.
+			return nil, strange(fmt.Errorf("it says %s: %s", resp.Status, kit.Clip(string(answer))))
+		}
+		switch {
+		case resp.StatusCode == http.StatusTooManyRequests:
+			if err := backoff.Sleep(ctx, retryAfter(resp)); err != nil {
+				return nil, fmt.Errorf("%w (before that: %w)", err, s.err(resp.StatusCode))
+			}
+		case resp.StatusCode == http.StatusUnauthorized && !again:
+			again = true // the token has just been replaced, perhaps: client-go forgets one that was refused
+		default:
+			return nil, s.err(resp.StatusCode)
+		}
+	}
+}
+
+// retryAfter returns when to send a request again that the server had no time for.
+func retryAfter(resp *http.Response) time.Duration {
+	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && seconds >= 0 && seconds < 60 {
+		return max(time.Duration(seconds)*time.Second, 10*time.Millisecond)
+	}
+	return time.Second
+}
+
+func (w *wire) once(ctx context.Context, q request, body []byte) (*http.Response, error) {
+	u := *w.base
+	if q.whole != "" {
+		u.Path = strings.TrimSuffix(u.Path, "/") + q.whole
+	} else {
+		u.Path = strings.TrimSuffix(u.Path, "/") + w.path
+	}
+	if q.name != "" {
+		u.Path += "/" + q.name
+	}
+	u.RawQuery = q.query.Encode()
+	var reader io.Reader
+	if body != nil {
+		reader = bytes.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(ctx, q.method, u.String(), reader)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", q.accept)
+	switch {
+	case q.method == http.MethodPatch:
+		req.Header.Set("Content-Type", "application/merge-patch+json")
+	case body != nil:
+		req.Header.Set("Content-Type", "application/json")
+	}
+	return w.http.Do(req)
+}
+
+// failed returns why a request has failed that was not answered, or not to the end.
+func failed(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return fmt.Errorf("%w: %w", backend.ErrUnavailable, kit.Brief(err))
+}
+
+// saw notes a resource version.
+func (w *wire) saw(version int64) {
+	for old := w.seen.Load(); version > old && !w.seen.CompareAndSwap(old, version); old = w.seen.Load() {
+	}
+}
+
+// object sends a request whose answer is an object of that name.
+func (w *wire) object(ctx context.Context, limit time.Duration, q request, name string) (*object, error) {
+	out := new(object)
+	if err := w.do(ctx, limit, q, out); err != nil {
+		return nil, err
+	}
+	err := out.check()
+	if err == nil && out.Metadata.Name != name {
+		err = fmt.Errorf("it is about %.80q, and not %q", out.Metadata.Name, name)
+	}
+	if err != nil {
+		return nil, strange(err)
+	}
+	w.saw(out.version())
+	return out, nil
+}
+
+// create creates an object.
+func (w *wire) create(ctx context.Context, limit time.Duration, o *object) (*object, error) {
+	made, err := w.object(ctx, limit, request{method: http.MethodPost, accept: whole, body: o}, o.Metadata.Name)
+	if errors.Is(err, errMissing) {
+		err = fmt.Errorf("%w namespace %q: %w", backend.ErrInvalid, w.where, err)
+	}
+	return made, err
+}
+
+// get reads an object; accept is whole or metadata. It is as fresh as etcd.
+func (w *wire) get(ctx context.Context, limit time.Duration, name, accept string) (*object, error) {
+	return w.object(ctx, limit, request{method: http.MethodGet, name: name, accept: accept}, name)
+}
+
+// patch changes an object, if it has the version that p names. The answer has its metadata alone.
+func (w *wire) patch(ctx context.Context, limit time.Duration, name string, p *patch) (*object, error) {
+	return w.object(ctx, limit, request{method: http.MethodPatch, name: name, accept: metadata, body: p}, name)
+}
+
+// remove deletes an object. An empty UID or version is no condition.
+func (w *wire) remove(ctx context.Context, limit time.Duration, name, uid, version string) error {
+	type preconditions struct {
+		UID             string `json:"uid,omitempty"`
+		ResourceVersion string `json:"resourceVersion,omitempty"`
+	}
+	options := struct {
+		Kind          string        `json:"kind"`
+		APIVersion    string        `json:"apiVersion"`
+		Preconditions preconditions `json:"preconditions,omitzero"`
+	}{Kind: "DeleteOptions", APIVersion: "v1", Preconditions: preconditions{uid, version}}
+	return w.do(ctx, limit, request{method: http.MethodDelete, name: name, accept: whole, body: &options}, nil)
+}
+
+// A listing is a list at one version.
+type listing struct {
+	items   []*object
+	version int64
+}
+
+// list lists the objects that the labels select, as of one version, which is no earlier than any that this process has seen. It
+// comes in pages. accept is whole or metadata.
+func (w *wire) list(ctx context.Context, limit time.Duration, selector, accept string) (l listing, err error) {
+	if accept == metadata {
+		accept = metadataList
+	}
+	q := url.Values{"labelSelector": {selector}, "limit": {strconv.Itoa(page)}}
+	if least := w.seen.Load(); least > 0 {
+		q.Set("resourceVersion", strconv.FormatInt(least, 10))
+		q.Set("resourceVersionMatch", "NotOlderThan")
+	}
+	for {
+		var out struct {
+			Metadata struct {
+				ResourceVersion string `json:"resourceVersion"`
+				Continue        string `json:"continue"`
+			} `json:"metadata"`
+			Items []*object `json:"items"`
+		}
+		err := w.do(ctx, limit, request{method: http.MethodGet, query: q, accept: accept}, &out)
+		switch {
+		case errors.Is(err, errAhead) && q.Has("resourceVersion"):
+			// Another server knew that version. Without one, this server asks etcd for the newest.
+			q.Del("resourceVersion")
+			q.Del("resourceVersionMatch")
+			continue
+		case errors.Is(err, errOld) && q.Has("continue"): // the first page is too old by now
+			q.Del("continue")
+			l = listing{}
+			continue
+		case err != nil:
+			return l, err
+		}
+		if l.version, err = versionOf(out.Metadata.ResourceVersion); err != nil {
+			return l, strange(err)
+		}
+		for _, o := range out.Items {
+			if o == nil {
+				return l, strange(errors.New("it has no object where one must be"))
+			}
+			if err := o.check(); err != nil {
+				return l, strange(err)
+			}
+		}
+		l.items = append(l.items, out.Items...)
+		if out.Metadata.Continue == "" {
+			w.saw(l.version)
+			return l, nil
+		}
+		// The pages that follow are of the version of the first.
+		q.Del("resourceVersion")
+		q.Del("resourceVersionMatch")
+		q.Set("continue", out.Metadata.Continue)
+	}
+}
+
+// An event is what a watch tells.
+type event struct {
+	deleted, added bool
+	*object
+}
+
+// watch calls f for each change, after the version, of what the labels select, until the stream ends. The objects have their metadata
+// alone. It waits for the stream to begin until limit has passed.
+func (w *wire) watch(ctx context.Context, limit time.Duration, selector string, version int64, f func(event)) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	late := time.AfterFunc(limit, func() { cancel(fmt.Errorf("%w: no watch within %v", backend.ErrUnavailable, limit)) })
+	defer late.Stop()
+	q := url.Values{"watch": {"true"}, "labelSelector": {selector}, "resourceVersion": {strconv.FormatInt(version, 10)}}
+	resp, err := w.send(ctx, request{method: http.MethodGet, query: q, accept: metadata})
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	late.Stop()
+	for dec := json.NewDecoder(resp.Body); ; {
+		var raw struct {
+			Type   string          `json:"type"`
+			Object json.RawMessage `json:"object"`
+		}
+		if err := dec.Decode(&raw); err != nil {
+			return failed(ctx, err)
+		}
+		e, err := parseEvent(raw.Type, raw.Object)
+		if err != nil {
+			return err
+		}
+		w.saw(e.version())
+		f(e)
+	}
+}
+
+// parseEvent reads an event of a watch. An error that it tells of is returned.
+func parseEvent(kind string, raw json.RawMessage) (e event, err error) {
+	switch kind {
+	case "ADDED", "MODIFIED", "DELETED":
+	case "ERROR":
+		var s status
+		if err := json.Unmarshal(raw, &s); err != nil {
+			return e, strange(err)
+		}
+		return e, s.err(0)
+	default:
+		return e, strange(fmt.Errorf("it has an event of type %.40q", kind))
+	}
+	e = event{deleted: kind == "DELETED", added: kind == "ADDED", object: new(object)}
+	if err := json.Unmarshal(raw, e.object); err != nil {
+		return e, strange(err)
+	}
+	if err := e.check(); err != nil {
+		return e, strange(err)
+	}
+	return e, nil
+}
