@@ -17,6 +17,7 @@ func init() {
 		Title:    "Kubernetes",
 		Example:  "kubernetes://default/app",
 		About:    "Leases of a Kubernetes namespace",
+		Rights:   rights,
 		Operator: newOperator,
 		// Whoever waits behind a session watches it. If nobody does, two sessions look at all others about once in a session time.
 		Slack: func(ttl time.Duration) time.Duration { return ttl * 5 / 4 },

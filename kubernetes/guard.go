@@ -80,7 +80,6 @@ func (s *session) editRecord(ctx context.Context, name string, change func(o *ob
 			}
 			return s.b.wire.create(ctx, s.b.o.attempt(), o)
 		}
-		p.keepVersion(o)
 		p.stamp()
 		return s.b.wire.patch(ctx, s.b.o.attempt(), o.Metadata.Name, p)
 	})
@@ -118,9 +117,6 @@ func (s *session) stamp(ctx context.Context, name string) error {
 			return struct{}{}, gone(err)
 		}
 		p := patchOf(o)
-		if o.has(recordLabel) {
-			p.keepVersion(o)
-		}
 		p.stamp()
 		_, err = s.b.wire.patch(ctx, s.b.o.attempt(), name, p)
 		return struct{}{}, gone(err)

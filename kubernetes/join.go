@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/succession-dev/succession/backend"
@@ -156,7 +155,6 @@ func (s *session) noted(ctx context.Context, m backend.Member, o *object) (*obje
 				return o, nil
 			}
 			p := patchOf(o)
-			p.note(positionNote, strconv.FormatUint(m.Position, 10))
 			o, err = s.b.wire.patch(ctx, s.b.o.attempt(), m.Key, p)
 			if err == nil {
 				return o, nil

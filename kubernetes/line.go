@@ -50,7 +50,7 @@ func (s *session) standing(ctx context.Context, line, accept string) (members []
 
 // countsBy is stands with sessions that were listed after the member.
 func (s *session) countsBy(ctx context.Context, o *object, alive func(uid string) *object) (bool, error) {
-	_, uid := o.session()
+	name, uid := o.session()
 	s.mu.Lock()
 	left := s.past.members[o.Metadata.Name]
 	s.mu.Unlock()
@@ -59,8 +59,10 @@ func (s *session) countsBy(ctx context.Context, o *object, alive func(uid string
 		return false, nil
 	case o.isItem():
 		return true, nil
+	case name == "" || uid == "":
+		return false, nil // somebody else has made it
 	case uid == s.uid:
-		return true, s.Alive()
+		return s.joined(o), s.Alive()
 	}
 	if counts, living := s.counts(o, alive(uid), uid); living {
 		return counts, nil

@@ -75,7 +75,7 @@ func kubeconfig(t testing.TB, k *coordtest.Kubernetes, token string) string {
 	text := fmt.Sprintf(`apiVersion: v1
 kind: Config
 current-context: test
-clusters: [{name: test, cluster: {server: "https://%s", certificate-authority: %s}}]
+clusters: [{name: test, cluster: {server: "https://%s", certificate-authority: %q}}]
 users: [{name: test, user: {token: %s}}]
 contexts: [{name: test, context: {cluster: test, user: test}}]
 `, k.Addrs()[0], filepath.Join(dir, "ca.pem"), token)
@@ -185,31 +185,42 @@ func (c rigClient) Close() { c.proxy.Close() }
 
 const leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 
-// do sends a request as an operator.
+// do sends a request as an operator, and reads the answer.
 func do(ctx context.Context, cfg *rest.Config, method, path, body string, answer *string) error {
+	b, err := ask(ctx, cfg, method, path, "application/json", body)
+	if answer != nil {
+		*answer = string(b)
+	}
+	return err
+}
+
+// doAs is do with another kind of body.
+func doAs(ctx context.Context, cfg *rest.Config, method, path, kind, body string) error {
+	_, err := ask(ctx, cfg, method, path, kind, body)
+	return err
+}
+
+func ask(ctx context.Context, cfg *rest.Config, method, path, kind, body string) ([]byte, error) {
 	client, err := rest.HTTPClientFor(cfg)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	defer client.CloseIdleConnections()
 	req, err := http.NewRequestWithContext(ctx, method, cfg.Host+path, strings.NewReader(body))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	req.Close = true
-	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Content-Type", kind)
 	resp, err := client.Do(req)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
 	if err == nil && resp.StatusCode >= 300 {
 		err = fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, b)
 	}
-	if answer != nil {
-		*answer = string(b)
-	}
-	return err
+	return b, err
 }
 
 // live returns the client's session.

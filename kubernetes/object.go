@@ -96,13 +96,21 @@ type patchMeta struct {
 	ManagedFields []struct{} `json:"managedFields"`
 }
 
-// patchOf returns a patch of o, as it was read.
+// patchOf returns a patch of o, as it was read. It notes the position of a member, and the version of the value of a record: the patch changes the version of
+// the object.
 func patchOf(o *object) *patch {
-	return &patch{Metadata: patchMeta{
+	p := &patch{Metadata: patchMeta{
 		ResourceVersion: o.Metadata.ResourceVersion,
 		Annotations:     map[string]*string{},
 		ManagedFields:   make([]struct{}, 1),
 	}}
+	switch {
+	case o.has(memberLabel):
+		p.note(positionNote, strconv.FormatUint(o.position(), 10))
+	case o.has(recordLabel) && o.recordVersion() != backend.Absent:
+		p.note(versionNote, strconv.FormatInt(int64(o.recordVersion()), 10))
+	}
+	return p
 }
 
 // note sets an annotation; the empty value takes it away.
@@ -196,7 +204,7 @@ func decode(s string) ([]byte, error) {
 	}
 	b, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
-		return nil, fmt.Errorf("the value %.40q cannot be read", s)
+		return nil, fmt.Errorf("%w value %.40q: it is not what this package writes", backend.ErrInvalid, s)
 	}
 	return b, nil
 }
@@ -241,13 +249,6 @@ func (o *object) recordVersion() backend.Version {
 		return backend.Version(n)
 	}
 	return backend.Version(o.version())
-}
-
-// keepVersion makes a patch of a record leave its value with the version that it has.
-func (p *patch) keepVersion(o *object) {
-	if v := o.recordVersion(); v != backend.Absent {
-		p.note(versionNote, strconv.FormatInt(int64(v), 10))
-	}
 }
 
 // value returns the value of a record; o may be nil.

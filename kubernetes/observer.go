@@ -244,8 +244,10 @@ func (s *session) stands(ctx context.Context, m *object) (bool, error) {
 		return false, nil
 	case m.isItem():
 		return true, nil
+	case name == "" || uid == "":
+		return false, nil // somebody else has made it
 	case uid == s.uid && !ended:
-		return true, s.Alive()
+		return s.joined(m), s.Alive()
 	}
 	if !ended {
 		x, err := s.get(ctx, name, metadata)
@@ -257,6 +259,13 @@ func (s *session) stands(ctx context.Context, m *object) (bool, error) {
 		}
 	}
 	return s.outlives(ctx, m)
+}
+
+// joined reports whether this session has joined m, and m has not left.
+func (s *session) joined(m *object) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.own[m.Metadata.Name] != nil
 }
 
 // counts reports whether the session x, which may be nil, is alive, and whether its member m counts by it.

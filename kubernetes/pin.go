@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/succession-dev/succession/backend"
@@ -88,7 +87,6 @@ func (s *session) makeItem(ctx context.Context, key string) error {
 	if !o.isItem() {
 		p := patchOf(o)
 		p.note(itemNote, "pinned")
-		p.note(positionNote, strconv.FormatUint(o.position(), 10))
 		if _, err = s.b.wire.patch(ctx, s.b.o.attempt(), key, p); err != nil {
 			return err
 		}

@@ -132,7 +132,6 @@ func (s *session) underGuard(ctx context.Context, q writing, o *object) (*object
 	}
 	if q.own != "" && !slices.Contains(o.list(guardsNote), q.own) {
 		p = patchOf(o)
-		p.keepVersion(o)
 		p.stamp()
 		p.note(guardsNote, listed(append(o.list(guardsNote), q.own)))
 	}

@@ -310,7 +310,8 @@ func (w *wire) list(ctx context.Context, limit time.Duration, selector, accept s
 		accept = metadataList
 	}
 	q := url.Values{"labelSelector": {selector}, "limit": {strconv.Itoa(page)}}
-	if least := w.seen.Load(); least > 0 {
+	least := w.seen.Load()
+	if least > 0 {
 		q.Set("resourceVersion", strconv.FormatInt(least, 10))
 		q.Set("resourceVersionMatch", "NotOlderThan")
 	}
@@ -338,6 +339,9 @@ func (w *wire) list(ctx context.Context, limit time.Duration, selector, accept s
 		}
 		if l.version, err = versionOf(out.Metadata.ResourceVersion); err != nil {
 			return l, strange(err)
+		}
+		if l.version < least {
+			return l, errReset
 		}
 		for _, o := range out.Items {
 			if o == nil {

@@ -135,7 +135,7 @@ func (k *Kubernetes) Backup(ctx context.Context) (restore func(context.Context) 
 	}, nil
 }
 
-// Compact has the etcd forget its history, and restarts the API servers, which have some of it in memory.
+// Compact has the etcd forget its history. API servers keep some of it in memory.
 func (k *Kubernetes) Compact(ctx context.Context) error {
 	ask := func(path, body string) (string, error) {
 		status, answer, err := asker{}.ask(ctx, http.MethodPost, k.etcd.Addrs()[0], path, body)
@@ -154,10 +154,8 @@ func (k *Kubernetes) Compact(ctx context.Context) error {
 	if err := json.Unmarshal([]byte(answer), &now); err != nil {
 		return err
 	}
-	if _, err := ask("/v3/kv/compaction", fmt.Sprintf(`{"revision":%q}`, now.Header.Revision)); err != nil {
-		return err
-	}
-	return k.Restart(ctx)
+	_, err = ask("/v3/kv/compaction", fmt.Sprintf(`{"revision":%q}`, now.Header.Revision))
+	return err
 }
 
 // create makes the folder of the API servers and finds their ports.

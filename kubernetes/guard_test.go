@@ -1,0 +1,304 @@
+//go:build linux
+
+package kubernetes_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
+	"github.com/succession-dev/succession/kubernetes"
+)
+
+// A holder holds one request back on its way to the server. Its caller has it given up when the caller's context ends; the packets
+// arrive when it is let go.
+type holder struct {
+	http.RoundTripper
+	mu    sync.Mutex
+	match func(*http.Request) bool // nil: no request is held
+	held  chan struct{}            // closed when it is
+	letGo chan struct{}
+	late  chan int // the status of its answer
+	cut   bool     // no other request goes out either
+}
+
+// newHolder returns a client whose requests may be held.
+func newHolder(t *testing.T, k *coordtest.Kubernetes, prefix string) (*kubernetes.Backend, *holder) {
+	t.Helper()
+	cfg, err := configOf(k, k.Addrs()[0], coordtest.KubernetesToken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &holder{held: make(chan struct{}), letGo: make(chan struct{}), late: make(chan int, 1)}
+	cfg.WrapTransport = func(rt http.RoundTripper) http.RoundTripper { h.RoundTripper = rt; return h }
+	b, err := kubernetes.New(cfg, &kubernetes.Options{Prefix: prefix, TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	return b, h
+}
+
+// hold has the next request held that matches.
+func (h *holder) hold(match func(*http.Request) bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.match = match
+}
+
+func (h *holder) RoundTrip(req *http.Request) (*http.Response, error) {
+	h.mu.Lock()
+	hold, cut := h.match != nil && h.match(req), h.cut
+	if hold {
+		h.match = nil
+	}
+	h.mu.Unlock()
+	if cut {
+		<-req.Context().Done()
+		return nil, req.Context().Err()
+	}
+	if !hold {
+		return h.RoundTripper.RoundTrip(req)
+	}
+	late := req.Clone(context.Background())
+	if req.GetBody != nil {
+		late.Body, _ = req.GetBody()
+	}
+	close(h.held)
+	go func() {
+		<-h.letGo
+		resp, err := h.RoundTripper.RoundTrip(late)
+		if err != nil {
+			h.late <- -1
+			return
+		}
+		resp.Body.Close()
+		h.late <- resp.StatusCode
+	}()
+	<-req.Context().Done()
+	return nil, req.Context().Err()
+}
+
+// first waits until m is first.
+func first(t *testing.T, s backend.Session, m backend.Member) {
+	t.Helper()
+	p, err := s.Ahead(t.Context(), m)
+	for err == nil && !p.First {
+		err = s.WatchPlace(t.Context(), m, &p)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// patches matches the write of a record that is not the first write of a guarded one, which only announces it.
+func patches(value string) func(*http.Request) bool {
+	return func(req *http.Request) bool {
+		if req.Method != http.MethodPatch || !strings.Contains(req.URL.Path, "/record-") {
+			return false
+		}
+		body, err := req.GetBody()
+		if err != nil {
+			return false
+		}
+		defer body.Close()
+		b := make([]byte, 1<<16)
+		n, _ := body.Read(b)
+		return strings.Contains(string(b[:n]), value)
+	}
+}
+
+// A guarded write, or a pin, that is held up until the next one leads is refused, whoever has taken out the leader.
+func TestLateWrite(t *testing.T) {
+	k := sharedKubernetes(t)
+	for _, how := range []string{"silent", "closed", "left", "session removed", "member removed"} {
+		for _, what := range []string{"record", "new record", "header", "pin", "item"} {
+			t.Run(strings.ReplaceAll(how+", "+what, " ", "-"), func(t *testing.T) {
+				t.Parallel()
+				lateWrite(t, k, how, what)
+			})
+		}
+	}
+}
+
+func lateWrite(t *testing.T, k *coordtest.Kubernetes, how, what string) {
+	name := coordtest.Name(t)
+	b, h := newHolder(t, k, name)
+	other := newClient(t, k, kubernetes.Options{Prefix: name})
+	operator := rig.OperatorOf(t, urlOf(t, k, name))
+	x, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	y := other.live(t)
+	m, n := join(t, x, "e", "x"), join(t, y, "e", "y")
+	first(t, x, m)
+	record, header := "r", backend.Header{Sealed: "late"}
+	item, err := x.Append(t.Context(), "items", "it")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if what == "record" {
+		if _, err := x.Put(t.Context(), record, []byte("before"), &backend.If{Member: m}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.hold(patches("late"))
+	late := func() error { _, err := x.Put(t.Context(), record, []byte("late"), &backend.If{Member: m}); return err }
+	switch what {
+	case "header":
+		record = "e"
+	case "pin":
+		late = func() error { return x.Pin(t.Context(), m, header, backend.Absent) }
+	case "item":
+		h.hold(func(req *http.Request) bool {
+			return req.Method == http.MethodDelete && strings.Contains(req.URL.Path, "/item-")
+		})
+		late = func() error { return x.Remove(t.Context(), item, m) }
+	}
+	written := make(chan error, 1)
+	go func() { written <- late() }()
+	select {
+	case <-h.held:
+	case err := <-written:
+		t.Fatalf("it was not held: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	switch how {
+	case "silent":
+		h.mu.Lock()
+		h.cut = true
+		h.mu.Unlock()
+	case "closed":
+		go x.Close(ctx)
+	case "left":
+		go x.Leave(ctx, m)
+	case "session removed":
+		err = do(ctx, other.admin, http.MethodDelete, leases+"/"+kubernetes.SessionName(b), "", nil)
+	case "member removed":
+		err = operator.Remove(ctx, m)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	first(t, y, n)
+	close(h.letGo)
+	t.Logf("the late request is answered with status %d", <-h.late)
+	cancel()
+	b.Close()
+	err = <-written
+	l, err2 := y.Line(t.Context(), "e")
+	r, err3 := y.Get(t.Context(), record)
+	items, err4 := y.Line(t.Context(), "items")
+	if err := errors.Join(err2, err3, err4); err != nil {
+		t.Fatal(err)
+	}
+	if string(r.Value) == "late" || l.Header.Sealed != "" || len(l.Members) != 1 || len(items.Members) != 1 {
+		t.Errorf("it took effect after the next one led: record %q, line %+v, items %v; its caller was told: %v", r.Value, l, items.Members, err)
+	}
+}
+
+// A join whose request arrives when its member was to leave, or when its session has ended, leaves nobody in line.
+func TestLateJoin(t *testing.T) {
+	k := sharedKubernetes(t)
+	for _, closes := range []bool{false, true} {
+		t.Run(fmt.Sprint("closed=", closes), func(t *testing.T) {
+			t.Parallel()
+			name := coordtest.Name(t)
+			b, h := newHolder(t, k, name)
+			s, err := b.Session(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.hold(func(req *http.Request) bool { return req.Method == http.MethodPost })
+			ctx, cancel := context.WithTimeout(t.Context(), ttl/2)
+			defer cancel()
+			j, err := s.Join(ctx, "e", "x", "")
+			if err == nil { // by a second request
+				if err := s.Leave(t.Context(), j.Member); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if closes {
+				if err := s.Close(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			close(h.letGo)
+			t.Logf("Join: %v; the late request is answered with status %d", err, <-h.late)
+			y := newClient(t, k, kubernetes.Options{Prefix: name}).live(t)
+			for _, who := range []backend.Session{y, s} {
+				if who == s && closes {
+					continue
+				}
+				if l, err := who.Line(t.Context(), "e"); err != nil || len(l.Members) != 0 {
+					t.Errorf("in line stand %+v, %v", l.Members, err)
+				}
+			}
+			n := join(t, y, "e", "y")
+			if p, err := y.Ahead(t.Context(), n); err != nil || !p.First {
+				t.Errorf("who joins then stands at %+v, %v", p, err)
+			}
+		})
+	}
+}
+
+// The position of a member stays when something rewrites it. If that happens before it was noted, the member does not lead.
+func TestRewritten(t *testing.T) {
+	t.Parallel()
+	k := sharedKubernetes(t)
+	name := coordtest.Name(t)
+	c := newClient(t, k, kubernetes.Options{Prefix: name})
+	s := c.live(t)
+	a, b := join(t, s, "e", "a"), join(t, s, "e", "b")
+	first(t, s, a)
+	rewrite := func(m backend.Member) {
+		t.Helper()
+		err := doAs(t.Context(), c.admin, http.MethodPatch, leases+"/"+m.Key, "application/merge-patch+json", `{"metadata":{"labels":{"somebody":"was-here"}}}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	rewrite(a)
+	l, err := s.Line(t.Context(), "e")
+	if err != nil || len(l.Members) != 2 || l.Members[0] != a || l.Members[1] != b {
+		t.Errorf("the line is %+v, %v; want %+v and %+v", l.Members, err, a, b)
+	}
+	if p, err := s.Ahead(t.Context(), a); err != nil || !p.First {
+		t.Errorf("the first stands at %+v, %v", p, err)
+	}
+	hb, h := newHolder(t, k, name)
+	x, err := hb.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.hold(func(req *http.Request) bool {
+		return req.Method == http.MethodPatch && strings.Contains(req.URL.Path, "/member-")
+	})
+	m := join(t, x, "rewritten", "x")
+	<-h.held
+	rewrite(m)
+	close(h.letGo)
+	if status := <-h.late; status != http.StatusConflict {
+		t.Errorf("the note of a position after the object was rewritten: status %d, want 409", status)
+	}
+	ctx := within(t, 2*ttl+4*time.Second)
+	for {
+		p, err := x.Ahead(ctx, m)
+		if errors.Is(err, backend.ErrNotMember) {
+			break
+		}
+		if p.First || err != nil {
+			t.Fatalf("who was rewritten before its position was noted stands at %+v, %v", p, err)
+		}
+	}
+}

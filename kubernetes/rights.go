@@ -1,0 +1,43 @@
+package kubernetes
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// verbs are what a candidate does with Leases; an observer has a session, too.
+var verbs = []string{"get", "list", "watch", "create", "patch", "delete"}
+
+// rights returns a Role for kubectl apply. Rights are on all Leases of a namespace: the names of members are random.
+func rights(u *backend.URL, _ string) string {
+	namespace := "default"
+	if len(u.Hosts) == 1 {
+		namespace = u.Hosts[0]
+	}
+	return fmt.Sprintf(`apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  name: succession
+  namespace: %s
+rules:
+- apiGroups: [%s]
+  resources: [%s]
+  verbs: [%s]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata:
+  name: succession
+  namespace: %[1]s
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: Role
+  name: succession
+subjects:
+- kind: ServiceAccount
+  name: default # of the pods
+  namespace: %[1]s
+`, namespace, apiGroup, resource, strings.Join(verbs, ", "))
+}
