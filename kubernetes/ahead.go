@@ -24,36 +24,45 @@ type front struct {
 // A list shows the line at one version, no earlier than that of m's creation and of each departure that this session knows of. That m itself stands is asked of etcd
 // meanwhile. If somebody stands in front, so are the record and the session of that one.
 func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
-	p, _, err := s.ahead(ctx, m)
+	since := s.b.wire.seen.Load()
+	p, err := s.ahead(ctx, m)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if mine := s.mine(m); mine != nil {
+		mine.place, mine.since = p, since
+		if err != nil {
+			mine.since = 0
+		}
+	}
 	return p, err
 }
 
-// ahead is Ahead that also returns the object of the member in front, or nil.
-func (s *session) ahead(ctx context.Context, m backend.Member) (p backend.Place, nearest *object, err error) {
-	var self *object
+// ahead does the work of Ahead.
+func (s *session) ahead(ctx context.Context, m backend.Member) (p backend.Place, err error) {
+	var self, nearest *object
 	var f front
 	if err = both(func() (err error) { self, err = s.get(ctx, m.Key, metadata); return err },
 		func() (err error) { f, err = s.inFront(ctx, m); return err }); err != nil {
-		return p, nil, err
+		return p, err
 	}
 	switch {
 	case self == nil || self.position() != m.Position:
 		s.mu.Lock()
 		s.past.member(m.Key)
 		s.mu.Unlock()
-		return p, nil, backend.ErrNotMember
+		return p, backend.ErrNotMember
 	case self.isShared() != m.Shared:
 		m.Shared = self.isShared()
 	}
 	if stands, err := s.stands(ctx, self); err != nil || !stands {
-		return p, nil, cmp.Or(err, backend.ErrNotMember)
+		return p, cmp.Or(err, backend.ErrNotMember)
 	}
 	// The record is read again if somebody who was there does not count: no earlier than that was found.
 	for i := len(f.members) - 1; i >= 0 && nearest == nil; i-- {
 		var stands bool
 		if err = both(func() (err error) { stands, err = s.stands(ctx, f.members[i]); return err },
 			func() (err error) { f.record, err = s.record(ctx, m.Line, whole); return err }); err != nil {
-			return p, nil, err
+			return p, err
 		}
 		if stands {
 			nearest = f.members[i]
@@ -61,12 +70,11 @@ func (s *session) ahead(ctx context.Context, m backend.Member) (p backend.Place,
 	}
 	if nearest == nil && len(f.members) > 0 {
 		if f.record, err = s.record(ctx, m.Line, whole); err != nil {
-			return p, nil, err
+			return p, err
 		}
 	}
 	s.remember(m, f.members, nearest)
-	p, err = s.judge(ctx, m, self, nearest, f.record)
-	return p, nearest, err
+	return s.judge(ctx, m, self, nearest, f.record)
 }
 
 // inFront returns what may stand in front of m, and the record of the line. If nothing does, the record is whole.
@@ -77,7 +85,7 @@ func (s *session) inFront(ctx context.Context, m backend.Member) (f front, err e
 	var known []*object
 	if looked {
 		for _, o := range mine.front {
-			if !s.past.members[o.Metadata.Name] {
+			if !s.past.members.has(o.Metadata.Name) {
 				known = append(known, o)
 			}
 		}

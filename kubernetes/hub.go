@@ -24,6 +24,7 @@ type stream struct {
 	cancel  context.CancelFunc // ends it
 	again   context.CancelFunc // ends the request, which is sent again; nil between two
 	kept    bool               // also when nobody waits
+	heard   int64              // the version of the newest event, but for renewals of sessions
 }
 
 // A waiter is told of events that matter to it.
@@ -54,18 +55,20 @@ func (h *hub) open(selector string, version int64) *stream {
 	return x
 }
 
-// enter has w told of what happens from now on to what the selectors say. The caller calls leave.
-func (h *hub) enter(w *waiter, selectors []string) (leave func()) {
+// enter has w told of what happens after the version to what the selectors say. The caller calls leave. missed says that something may have
+// happened already.
+func (h *hub) enter(w *waiter, selectors []string, version int64) (missed bool, leave func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, selector := range selectors {
 		x := h.streams[selector]
 		if x == nil {
-			x = h.open(selector, h.s.b.wire.seen.Load())
+			x = h.open(selector, version)
 		}
 		x.waiting[w] = true
+		missed = missed || x.heard > version
 	}
-	return func() {
+	return missed, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		for _, selector := range selectors {
@@ -123,6 +126,9 @@ func (h *hub) run(ctx context.Context, selector string, x *stream, version int64
 			h.s.observe(e)
 			h.mu.Lock()
 			defer h.mu.Unlock()
+			if e.deleted || !e.has(sessionLabel) {
+				x.heard = version
+			}
 			x.tell(&e)
 		})
 		again()
@@ -132,6 +138,7 @@ func (h *hub) run(ctx context.Context, selector string, x *stream, version int64
 		if errors.Is(err, errOld) {
 			version = h.s.b.wire.seen.Load()
 			h.mu.Lock()
+			x.heard = version
 			x.tell(nil)
 			h.mu.Unlock()
 		} else if time.Since(began) > o.TTL {
@@ -143,13 +150,18 @@ func (h *hub) run(ctx context.Context, selector string, x *stream, version int64
 	}
 }
 
-// await calls look, and again after each event that matters, until it is done. due, which may be nil, says after what time to call due again if nothing
-// is told.
-func (h *hub) await(ctx context.Context, w *waiter, selectors []string, look func() (done bool, err error), due func() time.Duration) error {
-	defer h.enter(w, selectors)()
+// await calls look, and again after each event that matters, until it is done. If the caller has looked already, since is a version of which it has
+// seen all, and otherwise 0. due, which may be nil, says after what time to call due again if nothing is told.
+func (h *hub) await(ctx context.Context, w *waiter, selectors []string, since int64, look func() (done bool, err error), due func() time.Duration) error {
+	looked := since > 0
+	if !looked {
+		since = h.s.b.wire.seen.Load()
+	}
+	missed, leave := h.enter(w, selectors, since)
+	defer leave()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	for told := true; ; {
+	for told := missed || !looked; ; {
 		if told {
 			if done, err := look(); done || err != nil {
 				return err

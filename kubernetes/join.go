@@ -20,7 +20,9 @@ type own struct {
 	// Who stood in front when the session looked first: the nearest last, without those that were seen to have gone. Nobody is ever added,
 	// as nobody joins in front.
 	front  []*object
-	looked bool // front is known
+	looked bool          // front is known
+	place  backend.Place // what was said last, as of since
+	since  int64         // a version of which all was seen then
 
 	fenced bool // what was guarded by those who stood in front can write nothing any more
 
@@ -187,7 +189,7 @@ func (s *session) leave(ctx context.Context, m backend.Member) error {
 	s.mu.Lock()
 	mine := s.mine(m)
 	others := mine == nil && s.own[m.Key] != nil
-	doubtful, left := mine != nil && mine.doubtful, s.past.members[m.Key]
+	doubtful, left := mine != nil && mine.doubtful, s.past.members.has(m.Key)
 	s.mu.Unlock()
 	switch {
 	case left && !doubtful:

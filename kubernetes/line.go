@@ -52,7 +52,7 @@ func (s *session) standing(ctx context.Context, line, accept string) (members []
 func (s *session) countsBy(ctx context.Context, o *object, alive func(uid string) *object) (bool, error) {
 	name, uid := o.session()
 	s.mu.Lock()
-	left := s.past.members[o.Metadata.Name]
+	left := s.past.members.has(o.Metadata.Name)
 	s.mu.Unlock()
 	switch {
 	case left:
@@ -125,7 +125,7 @@ func (s *session) WatchLine(ctx context.Context, line string, after backend.Line
 	w := newWaiter(func(e event) bool {
 		return e.has(memberLabel) && (e.deleted && known[e.Metadata.Name] || e.added && !known[e.Metadata.Name])
 	})
-	err = s.hub.await(ctx, w, []string{lineLabel + "=" + s.b.lineLabel(line)}, func() (bool, error) {
+	err = s.hub.await(ctx, w, []string{lineLabel + "=" + s.b.lineLabel(line)}, 0, func() (bool, error) {
 		l, err = s.Line(ctx, line)
 		return err == nil && !l.SameMembers(after), err
 	}, func() time.Duration {

@@ -17,24 +17,29 @@ type sight struct {
 	asked clock.Instant // when it was asked to be ended; zero if it was not
 }
 
-// A past is what has gone for good: members and sessions, whose names and UIDs never come again. It may forget.
+// A past is what has gone for good: members and sessions, whose names and UIDs never come again. It remembers the newest ones: nothing rests on the others, as no list
+// is older than one that has shown that they are not there.
 type past struct {
-	members  map[string]bool // by key
-	sessions map[string]bool // by UID
+	members  memory // by key
+	sessions memory // by UID
 }
 
-// maxPast is how many of each it remembers.
-const maxPast = 1 << 14
+func (p *past) member(key string)  { p.members.add(key) }
+func (p *past) session(uid string) { p.sessions.add(uid) }
 
-func (p *past) member(key string)  { remember(&p.members, key) }
-func (p *past) session(uid string) { remember(&p.sessions, uid) }
+// A memory remembers at least the last maxPast names that were added.
+type memory struct{ new, old map[string]bool }
 
-func remember(set *map[string]bool, name string) {
-	if *set == nil || len(*set) >= maxPast {
-		*set = make(map[string]bool)
+const maxPast = 1 << 13
+
+func (m *memory) add(name string) {
+	if m.new == nil || len(m.new) >= maxPast {
+		m.new, m.old = make(map[string]bool), m.new
 	}
-	(*set)[name] = true
+	m.new[name] = true
 }
+
+func (m *memory) has(name string) bool { return m.new[name] || m.old[name] }
 
 // waited is how long a session has to be seen unchanged before it is ended. The twentieth is for clocks of different rates.
 func waited(ttl time.Duration) time.Duration { return ttl + ttl/20 }
@@ -58,7 +63,7 @@ func (s *session) observe(e event) {
 	case e.deleted:
 		s.past.session(uid)
 		delete(s.sights, uid)
-	case !s.past.sessions[uid]:
+	case !s.past.sessions.has(uid):
 		if was, known := s.sights[uid]; !known || was.o.version() < e.version() {
 			s.sights[uid] = sight{o: e.object, since: clock.Now()}
 		}
@@ -237,7 +242,7 @@ func (s *session) orphans() {
 func (s *session) stands(ctx context.Context, m *object) (bool, error) {
 	name, uid := m.session()
 	s.mu.Lock()
-	left, ended := s.past.members[m.Metadata.Name], s.past.sessions[uid]
+	left, ended := s.past.members.has(m.Metadata.Name), s.past.sessions.has(uid)
 	s.mu.Unlock()
 	switch {
 	case left:

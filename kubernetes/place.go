@@ -11,30 +11,30 @@ import (
 // record of the line if m is first or the one in front stays when the election moves. While it waits it sends nothing.
 func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
 	selectors := []string{ofLabel + "=" + s.name}
+	front, since, err := s.standsBehind(ctx, m, p)
+	if err != nil {
+		return err
+	}
 	uid, of := "", "" // of the session in front
-	var front *object
-	if !p.First {
-		var err error
-		if front, err = s.get(ctx, p.Ahead.Key, metadata); err != nil {
-			return err
-		}
-		if front == nil || front.position() != p.Ahead.Position {
-			return s.placeNow(ctx, m, p, true)
-		}
+	if front != nil {
 		if of, uid = front.session(); of != s.name {
 			selectors = append(selectors, ofLabel+"="+of)
 		}
+	} else if !p.First { // it has gone
+		*p, err = s.Ahead(ctx, m)
+		return err
 	}
 	record := s.b.recordName(m.Line)
 	if p.First || p.Ahead.Pinned {
 		selectors = append(selectors, ofLabel+"="+record)
 	}
+	ahead := p.Ahead
 	w := newWaiter(func(e event) bool {
 		switch e.Metadata.Name {
 		case m.Key, of:
 			return e.deleted
-		case p.Ahead.Key:
-			return e.deleted || e.isItem() && !p.Ahead.Pinned
+		case ahead.Key:
+			return e.deleted || e.isItem() && !ahead.Pinned
 		}
 		return e.Metadata.Name == record
 	})
@@ -42,9 +42,9 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 	if !p.First && !p.Ahead.Pinned && uid != s.uid {
 		due = func() time.Duration { return s.due(uid) }
 	}
-	return s.hub.await(ctx, w, selectors, func() (bool, error) {
+	return s.hub.await(ctx, w, selectors, since, func() (bool, error) {
 		was := *p
-		if err := s.placeNow(ctx, m, p, false); err != nil {
+		if *p, err = s.Ahead(ctx, m); err != nil {
 			return false, err
 		}
 		if was.First {
@@ -55,46 +55,66 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 	}, due)
 }
 
-// placeNow sets p to where m stands now. left says that the one in front is known to have gone.
-func (s *session) placeNow(ctx context.Context, m backend.Member, p *backend.Place, left bool) error {
-	if left {
+// standsBehind returns the object of the member in front that p names, or nil if it has gone. If p is what this session has said last, since is the version of which
+// it had seen all then, and otherwise 0.
+func (s *session) standsBehind(ctx context.Context, m backend.Member, p *backend.Place) (front *object, since int64, err error) {
+	s.mu.Lock()
+	mine := s.mine(m)
+	if mine != nil && mine.place == *p {
+		since = mine.since
+		if n := len(mine.front); n > 0 {
+			front = mine.front[n-1]
+		}
+	}
+	s.mu.Unlock()
+	if p.First || front != nil && front.Metadata.Name == p.Ahead.Key {
+		return front, since, nil
+	}
+	front, err = s.get(ctx, p.Ahead.Key, metadata)
+	if front != nil && front.position() != p.Ahead.Position {
+		front = nil
+	}
+	if front == nil && err == nil {
 		s.mu.Lock()
 		s.past.member(p.Ahead.Key)
 		s.mu.Unlock()
 	}
-	now, _, err := s.ahead(ctx, m)
-	*p = now
-	return err
+	return front, 0, err
 }
 
 // Gone blocks until m has gone, or was pinned; see [backend.Session].
 func (s *session) Gone(ctx context.Context, m backend.Member) error {
-	o, err := s.get(ctx, m.Key, metadata)
-	if err != nil || o == nil || o.position() != m.Position {
-		return err
-	}
-	of, uid := o.session()
-	w := newWaiter(func(e event) bool {
-		return e.deleted && (e.Metadata.Name == m.Key || e.Metadata.Name == of) || e.Metadata.Name == m.Key && e.isItem() && !m.Pinned
-	})
-	var due func() time.Duration
-	if uid != s.uid && !o.isItem() {
-		due = func() time.Duration { return s.due(uid) }
-	}
-	return s.hub.await(ctx, w, []string{ofLabel + "=" + of}, func() (bool, error) {
-		now, err := s.get(ctx, m.Key, metadata)
+	since := s.b.wire.seen.Load()
+	of, uid := "", ""
+	look := func() (bool, error) {
+		o, err := s.get(ctx, m.Key, metadata)
 		switch {
 		case err != nil:
 			return false, err
-		case now == nil || now.Metadata.UID != o.Metadata.UID:
+		case o == nil || o.position() != m.Position:
 			s.mu.Lock()
 			s.past.member(m.Key)
 			s.mu.Unlock()
 			return true, nil
-		case now.isItem():
+		}
+		of, uid = o.session()
+		if o.isItem() {
+			uid = ""
 			return !m.Pinned, nil
 		}
-		stands, err := s.stands(ctx, now)
+		stands, err := s.stands(ctx, o)
 		return !stands, err
-	}, due)
+	}
+	if done, err := look(); done || err != nil {
+		return err
+	}
+	session := of
+	w := newWaiter(func(e event) bool {
+		return e.deleted && (e.Metadata.Name == m.Key || e.Metadata.Name == session) || e.Metadata.Name == m.Key && e.isItem() && !m.Pinned
+	})
+	var due func() time.Duration
+	if uid != "" && uid != s.uid {
+		due = func() time.Duration { return s.due(uid) }
+	}
+	return s.hub.await(ctx, w, []string{ofLabel + "=" + session}, since, look, due)
 }

@@ -26,7 +26,7 @@ func (s *session) Watch(ctx context.Context, name string, after backend.Version)
 		return s.Get(ctx, name)
 	}
 	w := newWaiter(func(e event) bool { return e.deleted || e.recordVersion() != after })
-	err = s.hub.await(ctx, w, []string{ofLabel + "=" + s.b.recordName(name)}, func() (bool, error) {
+	err = s.hub.await(ctx, w, []string{ofLabel + "=" + s.b.recordName(name)}, 0, func() (bool, error) {
 		r, err = s.Get(ctx, name)
 		return err == nil && r.Version != after, err
 	}, nil)
