@@ -6,6 +6,7 @@ import (
 	// The coordinators that --url can name.
 	_ "github.com/succession-dev/succession/consul"
 	_ "github.com/succession-dev/succession/etcd"
+	_ "github.com/succession-dev/succession/kubernetes"
 	_ "github.com/succession-dev/succession/local"
 	_ "github.com/succession-dev/succession/postgres"
 	_ "github.com/succession-dev/succession/spread"
