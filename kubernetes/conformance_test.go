@@ -15,6 +15,7 @@ import (
 	"github.com/succession-dev/succession/conformance"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
+	"github.com/succession-dev/succession/internal/rig/lane"
 	"github.com/succession-dev/succession/kubernetes"
 )
 
@@ -96,4 +97,10 @@ func reference(t testing.TB) func(context.Context) error {
 		}
 		return resp.Body.Close()
 	}
+}
+
+// TestConformanceTwo runs the rules on two API servers that keep their data in one etcd. The clients are spread over them.
+func TestConformanceTwo(t *testing.T) {
+	lane.All(t)
+	conformance.Run(t, harness(t, 2))
 }

@@ -40,7 +40,7 @@ const (
 )
 
 // modules are the folders of those that have versions. The others are for those who build this project.
-var modules = []string{"", command, "postgres", "metrics/prometheus", "metrics/otel", "adapters/gocron", "adapters/controllerruntime"}
+var modules = []string{"", command, "postgres", "kubernetes", "metrics/prometheus", "metrics/otel", "adapters/gocron", "adapters/controllerruntime"}
 
 func main() {
 	out := flag.String("o", "release", "the folder that it is written to, which is made")

@@ -4,7 +4,7 @@
 //	go run ./internal/rig/coordtest/cmd/servers [etcd] [etcdctl] [consul] [kube-apiserver]
 //
 // Tests build what they need by themselves. This command is for those who would rather
-// wait now than in the middle of a test. Only bench needs kube-apiserver, and only where it
+// wait now than in the middle of a test. Packages kubernetes and bench need kube-apiserver, bench only where it
 // has been built or is asked for.
 package main
 

@@ -1,0 +1,218 @@
+package kubernetes
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// FuzzEvent reads what a watch may tell.
+func FuzzEvent(f *testing.F) {
+	f.Add("ADDED", `{"metadata":{"name":"member-a","uid":"u","resourceVersion":"7","labels":{"succession-dev.github.io/member":"s"}}}`)
+	f.Add("DELETED", `{"kind":"PartialObjectMetadata","metadata":{"name":"x","uid":"u","resourceVersion":"9223372036854775808"}}`)
+	f.Add("ERROR", `{"kind":"Status","code":410,"reason":"Expired","message":"too old"}`)
+	f.Add("BOOKMARK", `null`)
+	f.Fuzz(func(t *testing.T, kind, raw string) {
+		e, err := parseEvent(kind, json.RawMessage(raw))
+		if err != nil {
+			return
+		}
+		if e.version() <= 0 || e.Metadata.Name == "" {
+			t.Errorf("%s %s was read as %+v", kind, raw, e.object)
+		}
+	})
+}
+
+// FuzzObject reads what somebody may have written into a Lease.
+func FuzzObject(f *testing.F) {
+	f.Add(`{"metadata":{"name":"member-a","uid":"u","resourceVersion":"7","annotations":{"succession-dev.github.io/position":"-1","succession-dev.github.io/ttl":"99999999999999999999"}},"spec":{"holderIdentity":"=AA"}}`)
+	f.Add(`{"metadata":{"name":"record-a","uid":"u","resourceVersion":"7","annotations":{"succession-dev.github.io/version":"x","succession-dev.github.io/pins":"[1]","succession-dev.github.io/guards":"[\"a\",\"a b\",\"\"]"}},"spec":{"holderIdentity":"{\"succession\":1}"}}`)
+	f.Fuzz(func(t *testing.T, raw string) {
+		o := new(object)
+		if json.Unmarshal([]byte(raw), o) != nil || o.check() != nil {
+			return
+		}
+		if ttl := o.ttl(); ttl < minTTL || ttl > maxTTL {
+			t.Errorf("session time %v", ttl)
+		}
+		if o.position() == 0 || o.position() > 1<<63-1 {
+			t.Errorf("position %d", o.position())
+		}
+		if v := o.recordVersion(); v == 0 || v < backend.Absent {
+			t.Errorf("version %d", v)
+		}
+		_, _ = o.header()
+		_, _ = o.member("e", o)
+		for _, e := range o.list(guardsNote) {
+			_, object := objectOf(e)
+			base(object)
+		}
+		if p := withoutEntries(o, "a"); p != nil {
+			if _, err := json.Marshal(p); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// Every value comes back as it was.
+func FuzzEncode(f *testing.F) {
+	f.Add([]byte("host-1"))
+	f.Add([]byte(""))
+	f.Add([]byte("=x"))
+	f.Add([]byte{0, 255})
+	f.Fuzz(func(t *testing.T, value []byte) {
+		text := encode(value)
+		b, err := json.Marshal(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back string
+		if err := json.Unmarshal(b, &back); err != nil {
+			t.Fatal(err)
+		}
+		got, err := decode(back)
+		if err != nil || string(got) != string(value) || text == "" {
+			t.Errorf("%q is %q and then %q, %v", value, text, got, err)
+		}
+	})
+}
+
+func TestOlderThan(t *testing.T) {
+	for _, tt := range []struct {
+		major, minor string
+		older, bad   bool
+	}{
+		{"1", "30", true, false}, {"1", "30+", true, false}, {"1", "31", false, false}, {"1", "37+", false, false}, {"2", "0", false, false},
+		{"0", "99", true, false}, {"", "31", false, true}, {"1", "", false, true}, {"one", "x", false, true},
+	} {
+		older, err := olderThan(tt.major, tt.minor, 1, 31)
+		if older != tt.older || (err != nil) != tt.bad {
+			t.Errorf("%s.%s: older %t, %v", tt.major, tt.minor, older, err)
+		}
+	}
+}
+
+// fake is a server that answers as the test says.
+func fake(t *testing.T, handle http.HandlerFunc) *rest.Config {
+	t.Helper()
+	s := httptest.NewTLSServer(handle)
+	t.Cleanup(s.Close)
+	return &rest.Config{Host: s.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
+}
+
+// sessionOf opens a session at a server.
+func sessionOf(t *testing.T, cfg *rest.Config) error {
+	t.Helper()
+	b, err := New(cfg, &Options{TTL: time.Second, ConnectTimeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	_, err = b.Session(t.Context())
+	return err
+}
+
+// What is no API server, or one that will not do, is told apart from one that cannot be reached.
+func TestStrangeServers(t *testing.T) {
+	version := func(minor string) func(w http.ResponseWriter, r *http.Request) bool {
+		return func(w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path != "/version" {
+				return false
+			}
+			w.Write([]byte(`{"major":"1","minor":"` + minor + `","gitVersion":"v1.` + minor + `.0"}`))
+			return true
+		}
+	}
+	good := version("37")
+	for name, tt := range map[string]struct {
+		handle http.HandlerFunc
+		is     error
+		says   string
+	}{
+		"old": {func(w http.ResponseWriter, r *http.Request) { version("30")(w, r) }, backend.ErrInvalid, "v1.30.0 is older than 1.31"},
+		"a website": {func(w http.ResponseWriter, r *http.Request) { w.Write([]byte("<html>hello</html>")) },
+			backend.ErrUnavailable, "not that of a Kubernetes API server"},
+		"a login": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "https://login.example/", http.StatusFound)
+		},
+			backend.ErrUnavailable, "302"},
+		"no version": {func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(`{}`)) }, backend.ErrUnavailable, "its version is"},
+		"no namespace": {func(w http.ResponseWriter, r *http.Request) {
+			if !good(w, r) {
+				w.WriteHeader(http.StatusNotFound)
+				w.Write([]byte(`{"kind":"Status","code":404,"reason":"NotFound","message":"namespaces \"default\" not found"}`))
+			}
+		}, backend.ErrInvalid, `namespace "default"`},
+		"an empty object": {func(w http.ResponseWriter, r *http.Request) {
+			if !good(w, r) {
+				w.Write([]byte(`{}`))
+			}
+		}, backend.ErrUnavailable, "without name or UID"},
+		"a version that is no number": {func(w http.ResponseWriter, r *http.Request) {
+			if !good(w, r) {
+				w.Write([]byte(`{"metadata":{"name":"x","uid":"u","resourceVersion":"abc"}}`))
+			}
+		}, backend.ErrUnavailable, "is no number"},
+		"half an answer": {func(w http.ResponseWriter, r *http.Request) {
+			if !good(w, r) {
+				w.Write([]byte(`{"metadata":{"na`))
+			}
+		}, backend.ErrUnavailable, "unexpected end of JSON"},
+		"full": {func(w http.ResponseWriter, r *http.Request) {
+			if !good(w, r) {
+				w.Header().Set("Retry-After", "0")
+				w.WriteHeader(http.StatusTooManyRequests)
+				w.Write([]byte(`{"kind":"Status","code":429,"reason":"TooManyRequests","message":"too many"}`))
+			}
+		}, backend.ErrUnavailable, "too many"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := sessionOf(t, fake(t, tt.handle))
+			if !errors.Is(err, tt.is) || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("%v\nwant %v that says %q", err, tt.is, tt.says)
+			}
+		})
+	}
+}
+
+// A request that the server has refused because it is busy is sent again, and one whose token was just replaced, too.
+func TestSentAgain(t *testing.T) {
+	for name, code := range map[string]int{"busy": http.StatusTooManyRequests, "token": http.StatusUnauthorized} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var posts atomic.Int64
+			cfg := fake(t, func(w http.ResponseWriter, r *http.Request) {
+				switch {
+				case r.URL.Path == "/version":
+					w.Write([]byte(`{"major":"1","minor":"37"}`))
+				case r.Method == http.MethodPost && posts.Add(1) == 1:
+					w.Header().Set("Retry-After", "0")
+					w.WriteHeader(code)
+				case r.Method == http.MethodPost:
+					var o object
+					_ = json.NewDecoder(r.Body).Decode(&o)
+					o.Metadata.UID, o.Metadata.ResourceVersion = "u", "7"
+					_ = json.NewEncoder(w).Encode(o)
+				case r.Method == http.MethodDelete:
+					w.Write([]byte(`{}`))
+				default:
+					<-r.Context().Done()
+				}
+			})
+			if err := sessionOf(t, cfg); err != nil || posts.Load() != 2 {
+				t.Errorf("%v after %d requests", err, posts.Load())
+			}
+		})
+	}
+}
