@@ -36,7 +36,7 @@ func harness(t *testing.T, servers int) conformance.Harness {
 		TTL:       ttl,
 		Reference: reference(t),
 		Slack:     ttl * 5 / 4, // sessions that nobody waits for are looked at about once in a TTL
-		Latency:   4 * time.Second,
+		Latency:   max(4*time.Second, ttl),
 		Open: func(context.Context) (backend.Backend, error) {
 			c, err := open(k, k.Addrs()[opened.Add(1)%int64(servers)], kubernetes.Options{})
 			if err != nil {

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -26,8 +27,10 @@ import (
 	"github.com/succession-dev/succession/kubernetes"
 )
 
-// ttl is the session time of most tests.
-const ttl = 3 * time.Second
+// ttl is the session time of most tests. An API server needs a processor for some milliseconds a request, so a machine that is busy needs a longer one.
+var ttl = 3 * time.Second
+
+func init() { flag.DurationVar(&ttl, "ttl", ttl, "the session time of most tests") }
 
 // shared is the Kubernetes of all tests that do it no harm.
 var shared struct {
@@ -38,6 +41,7 @@ var shared struct {
 
 func TestMain(m *testing.M) {
 	rig.Candidate()
+	flag.Parse()
 	coordtest.Main(m, 4, func() {
 		if shared.kubernetes != nil {
 			shared.kubernetes.Stop()

@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 )
 
 // newClient returns an HTTP client with the credentials of cfg. What cfg names by file, and what its plugin says, is read again while
@@ -27,7 +28,7 @@ func newClient(cfg *rest.Config, o *Options) (*http.Client, error) {
 	if cfg.Proxy != nil {
 		proxy = cfg.Proxy
 	}
-	transport := &http.Transport{
+	inner := &http.Transport{
 		Proxy:               proxy,
 		DialContext:         d.dial,
 		DialTLSContext:      d.dialTLS,
@@ -38,12 +39,19 @@ func newClient(cfg *rest.Config, o *Options) (*http.Client, error) {
 		// A connection that was cut silently is given up within half a session time.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: o.TTL / 4, PingTimeout: o.TTL / 4},
 	}
-	wrapped, err := rest.HTTPWrappersForConfig(cfg, transport)
+	if cfg.BearerTokenFile != "" {
+		// By itself client-go reads the file once a minute, also when the token is refused.
+		file := cfg.BearerTokenFile
+		cfg = rest.CopyConfig(cfg)
+		cfg.BearerToken, cfg.BearerTokenFile = "", ""
+		cfg.Wrap(transport.ResettableTokenSourceWrapTransport(transport.NewCachedFileTokenSource(file)))
+	}
+	wrapped, err := rest.HTTPWrappersForConfig(cfg, inner)
 	if err != nil {
 		return nil, err
 	}
 	return &http.Client{
-		Transport: &closer{wrapped, transport},
+		Transport: &closer{wrapped, inner},
 		// An API server redirects nobody, and a token is not for others.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}, nil

@@ -67,7 +67,7 @@ func TestCompletion(t *testing.T) {
 		}
 	}
 	// All that the command knows, and what only its tests know.
-	all := []string{"consul://", "etcd://", "full:", "late:", "local:", "madeup://", "memory:", "migrate:?from=", "postgres://", "postgresql:", "rival:", "spread:", "zookeeper://"}
+	all := []string{"consul://", "etcd://", "full:", "kubernetes://", "late:", "local:", "madeup://", "memory:", "migrate:?from=", "postgres://", "postgresql:", "rival:", "spread:", "zookeeper://"}
 	if got := completions(t, "--url", ""); !slices.Equal(got, all) {
 		t.Errorf("--url is completed by %q, want %q", got, all)
 	}

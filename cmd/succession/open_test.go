@@ -165,8 +165,8 @@ func TestWrongURL(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct{ url, says string }{
-		{"redis://h1", `invalid URL: unknown scheme "redis"; known are consul, etcd, full, late, local, madeup, memory, migrate, postgres, postgresql, rival, spread, zookeeper`},
-		{"h1:2181", `invalid URL: unknown scheme "h1"; known are consul, etcd, full, late, local, madeup, memory, migrate, postgres, postgresql, rival, spread, zookeeper`},
+		{"redis://h1", `invalid URL: unknown scheme "redis"; known are consul, etcd, full, kubernetes, late, local, madeup, memory, migrate, postgres, postgresql, rival, spread, zookeeper`},
+		{"h1:2181", `invalid URL: unknown scheme "h1"; known are consul, etcd, full, kubernetes, late, local, madeup, memory, migrate, postgres, postgresql, rival, spread, zookeeper`},
 		{"zookeeper", `invalid URL: want scheme://host:port/path or scheme:path, such as "zookeeper://h1:2181,h2:2181/app" or "local:/var/lib/app"`},
 		{"zookeeper:///app", "zookeeper: open: invalid URL zookeeper:/app: name the servers, as in zookeeper://h1:2181,h2:2181/app"},
 		{"etcd:", "etcd: open: invalid URL etcd:: it names no host; write etcd://host:2379"},

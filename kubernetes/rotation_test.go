@@ -1,0 +1,102 @@
+package kubernetes
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// A session lives on when the token of its service account is replaced, and the authority of the server's certificate, and the server
+// then accepts neither of the old ones.
+func TestRotation(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	tokenFile, caFile := filepath.Join(dir, "token"), filepath.Join(dir, "ca.crt")
+	write := func(path, text string) {
+		t.Helper()
+		if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var token atomic.Value
+	var version, renewals, refused atomic.Int64
+	version.Store(7)
+	handle := func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer "+token.Load().(string) {
+			refused.Add(1)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		o := &object{Metadata: meta{Name: r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:], UID: "u"}}
+		switch r.Method {
+		case http.MethodPost:
+			_ = json.NewDecoder(r.Body).Decode(o)
+			o.Metadata.UID = "u"
+		case http.MethodPatch:
+			renewals.Add(1)
+		case http.MethodGet:
+			if r.URL.Path == "/version" {
+				w.Write([]byte(`{"major":"1","minor":"37"}`))
+			} else if r.URL.Query().Has("watch") {
+				<-r.Context().Done()
+			} else {
+				w.Write([]byte(`{"metadata":{"resourceVersion":"` + strconv.FormatInt(version.Load(), 10) + `"},"items":[]}`))
+			}
+			return
+		}
+		o.Metadata.ResourceVersion = strconv.FormatInt(version.Add(1), 10)
+		_ = json.NewEncoder(w).Encode(o)
+	}
+	s := httptest.NewUnstartedServer(http.HandlerFunc(handle))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	defer s.Close()
+	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
+	token.Store("first")
+	write(tokenFile, "first")
+	write(caFile, ca)
+	const ttl = 2 * time.Second
+	b, err := New(&rest.Config{Host: s.URL, BearerTokenFile: tokenFile, TLSClientConfig: rest.TLSClientConfig{CAFile: caFile}}, &Options{TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	live, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	renewed := func(what string) {
+		t.Helper()
+		for n := renewals.Load(); renewals.Load() < n+2; time.Sleep(10 * time.Millisecond) { // nothing tells of requests that come
+			if err := live.Err(); err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+		}
+	}
+	renewed("at first")
+	write(tokenFile, "second")
+	token.Store("second")
+	renewed("when the token was replaced")
+	if refused.Load() == 0 {
+		t.Error("the first token was never refused")
+	}
+	// A file that has no good certificate is looked at when a connection is made, and not before.
+	write(caFile, "nonsense")
+	renewed("with a connection that was made before")
+	write(caFile, ca)
+	s.CloseClientConnections()
+	renewed("with a connection that was made after")
+}
