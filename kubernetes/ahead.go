@@ -18,11 +18,11 @@ type front struct {
 	record  *object // whole or metadata; nil for none
 }
 
-// Ahead says where m stands; see [backend.Session]. Nobody joins in front of m. So whoever stood there when it looked first is all that ever does, and
-// later it asks for those alone.
+// Ahead says where m stands; see [backend.Session]. Nobody joins in front of m. So whoever stood there when it looked first is
+// all that ever does, and later it asks for those alone.
 //
-// A list shows the line at one version, no earlier than that of m's creation and of each departure that this session knows of. That m itself stands is asked of etcd
-// meanwhile. If somebody stands in front, so are the record and the session of that one.
+// A list shows the line at one version, no earlier than that of m's creation and of each departure that this session knows of.
+// That m itself stands is asked of etcd meanwhile. If somebody stands in front, so are the record and the session of that one.
 func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
 	since := s.b.wire.seen.Load()
 	p, err := s.ahead(ctx, m)
@@ -152,7 +152,8 @@ func (s *session) remember(m backend.Member, members []*object, nearest *object)
 	}
 }
 
-// judge decides where m stands, whose object is self. nearest is the object of the member in front, or nil. record is that of the line, read no earlier.
+// judge decides where m stands, whose object is self. nearest is the object of the member in front, or nil. record is that of the
+// line, read no earlier.
 func (s *session) judge(ctx context.Context, m backend.Member, self, nearest, record *object) (p backend.Place, err error) {
 	if nearest == nil {
 		if _, err := s.noted(ctx, m, self); err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/succession-dev/succession/backend/kit/backoff"
 )
 
-// Deadline lies a TTL after the newest renewal that was answered was sent; the package comment says why nobody ends the session before that.
-// Every session keeps it in the future, whether it has a member in line or not.
+// Deadline lies a TTL after the newest renewal that was answered was sent; the package comment says why nobody ends the session
+// before that. Every session keeps it in the future, whether it has a member in line or not.
 func (s *session) Deadline() time.Time { return s.lease.Deadline() }
 
 func (s *session) TTL() time.Duration { return s.b.o.TTL }

@@ -11,9 +11,10 @@ import (
 	"github.com/succession-dev/succession/backend/kit"
 )
 
-// The API server has no write to several objects. A write that a member guards is conditional on the version of what it writes, and on nothing
-// else. So before it is sent, the record of the member's line lists the object that it may reach. Whoever becomes first in the line stamps all that is listed:
-// a stamp changes the version, and what is still on its way is refused. What is listed is
+// The API server has no write to several objects. A write that a member guards is conditional on the version of what it writes,
+// and on nothing else. So before it is sent, the record of the member's line lists the object that it may reach. Whoever becomes
+// first in the line stamps all that is listed: a stamp changes the version, and what is still on its way is refused. What is
+// listed is
 //
 //	KEY OBJECT   a write that the member KEY guards may reach the object
 //
@@ -55,8 +56,9 @@ func changed(err error) bool {
 	return errors.Is(err, errConflict) || errors.Is(err, errExists) || errors.Is(err, errMissing)
 }
 
-// editRecord changes a record until that is done, and returns its metadata. change returns nil if nothing needs to be changed; then the record may be nil. The value
-// keeps its version. If there is no such record, change is called with one that is to be created.
+// editRecord changes a record until that is done, and returns its metadata. change returns nil if nothing needs to be changed;
+// then the record may be nil. The value keeps its version. If there is no such record, change is called with one that is to be
+// created.
 func (s *session) editRecord(ctx context.Context, name string, change func(o *object) *patch) (*object, error) {
 	return kit.Retry(ctx, s.b.o.backoff(), func(err error) bool { return lost(err) || changed(err) }, func(ctx context.Context) (*object, error) {
 		o, err := s.record(ctx, name, metadata)
@@ -124,8 +126,8 @@ func (s *session) stamp(ctx context.Context, name string) error {
 	return err
 }
 
-// fence invalidates, before m is first, what those who were first before may still have on its way. record is that of the line, read when they had
-// gone; it may be nil. fence returns it as it is then.
+// fence invalidates, before m is first, what those who were first before may still have on its way. record is that of the line,
+// read when they had gone; it may be nil. fence returns it as it is then.
 func (s *session) fence(ctx context.Context, m backend.Member, record *object) (*object, error) {
 	s.mu.Lock()
 	mine := s.mine(m)
@@ -272,8 +274,8 @@ func (s *session) enlist(ctx context.Context, m backend.Member, target string) (
 	return settle, nil
 }
 
-// keepFew returns what is to stay of a guard list, so that there is room for one more, and which objects it then lists for m. If this session has joined m, it knows
-// which of them no write is on its way to.
+// keepFew returns what is to stay of a guard list, so that there is room for one more, and which objects it then lists for m. If
+// this session has joined m, it knows which of them no write is on its way to.
 func (s *session) keepFew(m backend.Member, mine *own, all []string) (objects, rest []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -293,8 +295,8 @@ func (s *session) keepFew(m backend.Member, mine *own, all []string) (objects, r
 	return objects, rest
 }
 
-// unlist takes what is listed for m from the record of its line, before m leaves, so that the next one need not stamp it. What a write may be on its
-// way to stays.
+// unlist takes what is listed for m from the record of its line, before m leaves, so that the next one need not stamp it. What a
+// write may be on its way to stays.
 func (s *session) unlist(ctx context.Context, m backend.Member, mine *own) {
 	s.listing.Lock()
 	defer s.listing.Unlock()

@@ -55,8 +55,8 @@ func (h *hub) open(selector string, version int64) *stream {
 	return x
 }
 
-// enter has w told of what happens after the version to what the selectors say. The caller calls leave. missed says that something may have
-// happened already.
+// enter has w told of what happens after the version to what the selectors say. The caller calls leave. missed says that
+// something may have happened already.
 func (h *hub) enter(w *waiter, selectors []string, version int64) (missed bool, leave func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -112,7 +112,8 @@ func (x *stream) tell(e *event) {
 	}
 }
 
-// run watches until the context ends. A watch that ends goes on where it was. If the server does not know that any more, all who wait look.
+// run watches until the context ends. A watch that ends goes on where it was. If the server does not know that any more, all who
+// wait look.
 func (h *hub) run(ctx context.Context, selector string, x *stream, version int64) {
 	o := h.s.b.o
 	for pause := o.backoff(); ; {
@@ -150,8 +151,9 @@ func (h *hub) run(ctx context.Context, selector string, x *stream, version int64
 	}
 }
 
-// await calls look, and again after each event that matters, until it is done. If the caller has looked already, since is a version of which it has
-// seen all, and otherwise 0. due, which may be nil, says after what time to call due again if nothing is told.
+// await calls look, and again after each event that matters, until it is done. If the caller has looked already, since is a
+// version of which it has seen all, and otherwise 0. due, which may be nil, says after what time to call due again if nothing is
+// told.
 func (h *hub) await(ctx context.Context, w *waiter, selectors []string, since int64, look func() (done bool, err error), due func() time.Duration) error {
 	looked := since > 0
 	if !looked {

@@ -31,8 +31,9 @@ func (s *session) Append(ctx context.Context, line, value string) (backend.Membe
 	})
 }
 
-// Remove removes the item m if by stands; see [backend.Items]. The deletion is conditional on the version of the item. Whoever claims the item next has changed that before: see
-// [session.Claim]. If by is no claim for it, the deletion is guarded as writes of records are.
+// Remove removes the item m if by stands; see [backend.Items]. The deletion is conditional on the version of the item. Whoever
+// claims the item next has changed that before: see [session.Claim]. If by is no claim for it, the deletion is guarded as writes
+// of records are.
 func (s *session) Remove(ctx context.Context, m, by backend.Member) error {
 	_, err := await(ctx, s, func() (_ struct{}, err error) {
 		ctx := s.Context()
@@ -83,8 +84,8 @@ func (s *session) removeItem(ctx context.Context, m, by backend.Member) error {
 	return err
 }
 
-// Claim is JoinShared for a member that claims the item; see [backend.Sharer]. When no claim for it stands in front, it stamps the item: what an earlier claim has
-// on its way to it is refused from then on.
+// Claim is JoinShared for a member that claims the item; see [backend.Sharer]. When no claim for it stands in front, it stamps
+// the item: what an earlier claim has on its way to it is refused from then on.
 func (s *session) Claim(ctx context.Context, line, value, _ string, item backend.Member) (backend.Joined, error) {
 	return s.join(ctx, line, value, true, func(m backend.Member, made *object) error {
 		ctx := s.Context()
@@ -134,7 +135,8 @@ func (s *session) takeItem(ctx context.Context, item backend.Member) error {
 	return err
 }
 
-// Free returns the first item that nobody claims; see [backend.Items]. It lists the claims and then the items, and reads what the item says.
+// Free returns the first item that nobody claims; see [backend.Items]. It lists the claims and then the items, and reads what the
+// item says.
 func (s *session) Free(ctx context.Context, items, claims string) (backend.Member, error) {
 	for {
 		claiming, _, err := s.standing(ctx, claims, metadata)

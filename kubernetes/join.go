@@ -17,8 +17,8 @@ type own struct {
 	pinned   bool // or it may be
 	doubtful bool // an answer to a request that creates it was lost: another one may still be on its way
 
-	// Who stood in front when the session looked first: the nearest last, without those that were seen to have gone. Nobody is ever added,
-	// as nobody joins in front.
+	// Who stood in front when the session looked first: the nearest last, without those that were seen to have gone. Nobody is
+	// ever added, as nobody joins in front.
 	front  []*object
 	looked bool          // front is known
 	place  backend.Place // what was said last, as of since
@@ -87,8 +87,9 @@ var labelValue = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
 
 func isLabelValue(s string) bool { return len(s) <= 63 && labelValue.MatchString(s) }
 
-// add joins, until it is certain whether it has. The member has one name, under which it may be created once. If it fails and a request may still be on its
-// way, it returns the member without a position: see [session.leave]. ctx is the caller's: when it has ended, add does not begin again.
+// add joins, until it is certain whether it has. The member has one name, under which it may be created once. If it fails and a
+// request may still be on its way, it returns the member without a position: see [session.leave]. ctx is the caller's: when it
+// has ended, add does not begin again.
 func (s *session) add(ctx context.Context, line, value string, shared bool) (m backend.Member, made *object, err error) {
 	o := s.newMember(line, value, shared)
 	name := o.Metadata.Name
@@ -137,8 +138,9 @@ func (s *session) add(ctx context.Context, line, value string, shared bool) (m b
 	return m, made, nil
 }
 
-// noted returns when the position of m stands in its object, which was read before as o; o may be nil. Nobody is first before that: its position is the version of its
-// creation, and whatever rewrites objects, such as a change of the encoding in which they are stored, gives them another version.
+// noted returns when the position of m stands in its object, which was read before as o; o may be nil. Nobody is first before
+// that: its position is the version of its creation, and whatever rewrites objects, such as a change of the encoding in which
+// they are stored, gives them another version.
 func (s *session) noted(ctx context.Context, m backend.Member, o *object) (*object, error) {
 	return kit.Retry(ctx, s.b.o.backoff(), lost, func(ctx context.Context) (*object, error) {
 		for {

@@ -2,30 +2,24 @@ package kubernetes
 
 import (
 	"context"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
 )
 
-// standing returns what counts of a line, in order, and its record, read no earlier; nil for none. accept says what of the members. The record is whole.
+// standing returns what counts of a line, in order, and its record, read no earlier; nil for none. accept says what of the
+// members. The record is whole.
 func (s *session) standing(ctx context.Context, line, accept string) (members []*object, record *object, err error) {
 	l, err := s.list(ctx, lineLabel+"="+s.b.lineLabel(line), accept)
 	if err != nil {
 		return nil, nil, err
 	}
-	alive := func(string) *object { return nil }
-	if slices.ContainsFunc(l.items, func(o *object) bool { _, uid := o.session(); return o.has(memberLabel) && !o.isItem() && uid != s.uid }) {
-		sessions, err := s.list(ctx, sessionLabel+"="+s.b.space, metadata)
-		if err != nil {
-			return nil, nil, err
-		}
-		s.look(sessions)
-		byUID := make(map[string]*object, len(sessions.items))
-		for _, o := range sessions.items {
-			byUID[o.Metadata.UID] = o
-		}
-		alive = func(uid string) *object { return byUID[uid] }
+	alive, err := s.sessionsOf(ctx, l.items)
+	if err != nil {
+		return nil, nil, err
 	}
 	for _, o := range l.items {
 		if !o.has(memberLabel) {
@@ -48,8 +42,38 @@ func (s *session) standing(ctx context.Context, line, accept string) (members []
 	return members, record, err
 }
 
+// sessionsOf returns the sessions of members that are there, by UID, but for this one: one list, after the members were listed.
+func (s *session) sessionsOf(ctx context.Context, members []*object) (map[string]*object, error) {
+	names := make(map[string]bool)
+	for _, o := range members {
+		if name, uid := o.session(); o.has(memberLabel) && !o.isItem() && uid != s.uid && isLabelValue(name) {
+			names[name] = true
+		}
+	}
+	if len(names) == 0 {
+		return nil, nil
+	}
+	selector := sessionLabel + "=" + s.b.space
+	if len(names) <= mostAsked {
+		selector += "," + ofLabel + " in (" + strings.Join(slices.Collect(maps.Keys(names)), ",") + ")"
+	}
+	l, err := s.list(ctx, selector, metadata)
+	if err != nil {
+		return nil, err
+	}
+	byUID := make(map[string]*object, len(l.items))
+	for _, o := range l.items {
+		byUID[o.Metadata.UID] = o
+		if o.Metadata.UID != s.uid {
+			s.observe(event{object: o})
+			s.due(o.Metadata.UID)
+		}
+	}
+	return byUID, nil
+}
+
 // countsBy is stands with sessions that were listed after the member.
-func (s *session) countsBy(ctx context.Context, o *object, alive func(uid string) *object) (bool, error) {
+func (s *session) countsBy(ctx context.Context, o *object, alive map[string]*object) (bool, error) {
 	name, uid := o.session()
 	s.mu.Lock()
 	left := s.past.members.has(o.Metadata.Name)
@@ -64,7 +88,7 @@ func (s *session) countsBy(ctx context.Context, o *object, alive func(uid string
 	case uid == s.uid:
 		return s.joined(o), s.Alive()
 	}
-	if counts, living := s.counts(o, alive(uid), uid); living {
+	if counts, living := s.counts(o, alive[uid], uid); living {
 		return counts, nil
 	}
 	return s.outlives(ctx, o)
@@ -115,8 +139,8 @@ func (s *session) Head(ctx context.Context, line string) (backend.Line, error) {
 	}
 }
 
-// WatchLine blocks until other members stand in the line than in after; see [backend.Session]. It watches the line. The members of a session that has ended are deleted
-// by whoever has ended it; meanwhile this session looks at all of them.
+// WatchLine blocks until other members stand in the line than in after; see [backend.Session]. It watches the line. The members
+// of a session that has ended are deleted by whoever has ended it; meanwhile this session looks at all of them.
 func (s *session) WatchLine(ctx context.Context, line string, after backend.Line) (l backend.Line, err error) {
 	known := make(map[string]bool)
 	for _, m := range after.Members {
@@ -154,14 +178,9 @@ func (s *session) everyone(ctx context.Context, accept string) (map[string][]*ob
 	if err != nil {
 		return nil, err
 	}
-	sessions, err := s.list(ctx, sessionLabel+"="+s.b.space, metadata)
+	alive, err := s.sessionsOf(ctx, l.items)
 	if err != nil {
 		return nil, err
-	}
-	s.look(sessions)
-	byUID := make(map[string]*object, len(sessions.items))
-	for _, o := range sessions.items {
-		byUID[o.Metadata.UID] = o
 	}
 	lines := make(map[string][]*object)
 	for _, o := range l.items {
@@ -169,7 +188,7 @@ func (s *session) everyone(ctx context.Context, accept string) (map[string][]*ob
 		if backend.CheckName(name) != nil || o.Metadata.Labels[lineLabel] != s.b.lineLabel(name) {
 			continue // somebody else has made it
 		}
-		stands, err := s.countsBy(ctx, o, func(uid string) *object { return byUID[uid] })
+		stands, err := s.countsBy(ctx, o, alive)
 		if err != nil {
 			return nil, err
 		}

@@ -27,7 +27,8 @@ import (
 	"github.com/succession-dev/succession/kubernetes"
 )
 
-// ttl is the session time of most tests. An API server needs a processor for some milliseconds a request, so a machine that is busy needs a longer one.
+// ttl is the session time of most tests. An API server needs a processor for some milliseconds a request, so a machine that is
+// busy needs a longer one.
 var ttl = 3 * time.Second
 
 func init() { flag.DurationVar(&ttl, "ttl", ttl, "the session time of most tests") }

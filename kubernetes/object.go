@@ -96,8 +96,8 @@ type patchMeta struct {
 	ManagedFields []struct{} `json:"managedFields"`
 }
 
-// patchOf returns a patch of o, as it was read. It notes the position of a member, and the version of the value of a record: the patch changes the version of
-// the object.
+// patchOf returns a patch of o, as it was read. It notes the position of a member, and the version of the value of a record: the
+// patch changes the version of the object.
 func patchOf(o *object) *patch {
 	p := &patch{Metadata: patchMeta{
 		ResourceVersion: o.Metadata.ResourceVersion,
@@ -239,8 +239,8 @@ func (o *object) member(line string, record *object) (backend.Member, error) {
 		Shared: o.isShared(), Pinned: o.isPinned(record)}, nil
 }
 
-// recordVersion is the version of the value of a record: that of the object, or, if something else has been written into the object since,
-// the one that is noted. o may be nil.
+// recordVersion is the version of the value of a record: that of the object, or, if something else has been written into the
+// object since, the one that is noted. o may be nil.
 func (o *object) recordVersion() backend.Version {
 	if o == nil || o.note(absentNote) != "" {
 		return backend.Absent

@@ -17,8 +17,8 @@ type sight struct {
 	asked clock.Instant // when it was asked to be ended; zero if it was not
 }
 
-// A past is what has gone for good: members and sessions, whose names and UIDs never come again. It remembers the newest ones: nothing rests on the others, as no list
-// is older than one that has shown that they are not there.
+// A past is what has gone for good: members and sessions, whose names and UIDs never come again. It remembers the newest ones:
+// nothing rests on the others, as no list is older than one that has shown that they are not there.
 type past struct {
 	members  memory // by key
 	sessions memory // by UID
@@ -91,8 +91,8 @@ func (s *session) due(uid string) time.Duration {
 	return ttl / 4
 }
 
-// reap ends a session that was seen unchanged for long enough, if it has not changed since. Its members are then deleted: those who wait for one of
-// them may not watch the session.
+// reap ends a session that was seen unchanged for long enough, if it has not changed since. Its members are then deleted: those
+// who wait for one of them may not watch the session.
 func (s *session) reap(o *object) {
 	s.b.o.Logger.Info("ending a session without renewals", "session", o.Metadata.Name, "ttl", o.ttl())
 	err := s.b.wire.remove(s.Context(), s.b.o.attempt(), o.Metadata.Name, o.Metadata.UID, o.Metadata.ResourceVersion)
@@ -142,8 +142,8 @@ func (b *Backend) sweep(ctx context.Context, keys []string) {
 // guards is how many sessions of a prefix watch over all of them.
 const guards = 2
 
-// watchOver looks at all sessions now and then, and ends those that nobody waits for and that are silent. Two do it about once in a session
-// time; the more there are, the rarer do the others look whether they are among the two.
+// watchOver looks at all sessions now and then, and ends those that nobody waits for and that are silent. Two do it about once in
+// a session time; the more there are, the rarer do the others look whether they are among the two.
 func (s *session) watchOver() {
 	ttl := s.b.o.TTL
 	next, looks := ttl/2+rand.N(ttl), 0
@@ -292,8 +292,8 @@ func (s *session) counts(m, x *object, uid string) (counts, alive bool) {
 	return true, true
 }
 
-// outlives reports whether a member whose session has ended is pinned. That is certain only when no write that pins it can be on its way any more; see
-// [session.settled].
+// outlives reports whether a member whose session has ended is pinned. That is certain only when no write that pins it can be on
+// its way any more; see [session.settled].
 func (s *session) outlives(ctx context.Context, m *object) (bool, error) {
 	record, err := s.settled(ctx, m.note(nameNote))
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/succession-dev/succession/backend/kit"
 )
 
-// Pin makes m outlive the session, and writes the header; see [backend.Pinner]. Both are one write of the record of the line, which m guards. Afterwards the member
-// is made an item, so that nobody has to read the record to know.
+// Pin makes m outlive the session, and writes the header; see [backend.Pinner]. Both are one write of the record of the line,
+// which m guards. Afterwards the member is made an item, so that nobody has to read the record to know.
 func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
 	_, err := await(ctx, s, func() (struct{}, error) {
 		q := writing{name: m.Line, cond: backend.If{Member: m}, own: entry(m.Key, s.b.recordName(m.Line)+"#"+strings.TrimPrefix(randomName(""), "-"))}

@@ -7,8 +7,9 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// WatchPlace blocks until m stands otherwise than p says; see [backend.Session]. It watches the session of the member in front with all its members, and the
-// record of the line if m is first or the one in front stays when the election moves. While it waits it sends nothing.
+// WatchPlace blocks until m stands otherwise than p says; see [backend.Session]. It watches the session of the member in front
+// with all its members, and the record of the line if m is first or the one in front stays when the election moves. While it
+// waits it sends nothing.
 func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
 	selectors := []string{ofLabel + "=" + s.name}
 	front, since, err := s.standsBehind(ctx, m, p)
@@ -55,8 +56,8 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 	}, due)
 }
 
-// standsBehind returns the object of the member in front that p names, or nil if it has gone. If p is what this session has said last, since is the version of which
-// it had seen all then, and otherwise 0.
+// standsBehind returns the object of the member in front that p names, or nil if it has gone. If p is what this session has said
+// last, since is the version of which it had seen all then, and otherwise 0.
 func (s *session) standsBehind(ctx context.Context, m backend.Member, p *backend.Place) (front *object, since int64, err error) {
 	s.mu.Lock()
 	mine := s.mine(m)

@@ -122,8 +122,8 @@ func (s *session) put(ctx context.Context, q writing) (backend.Version, error) {
 	return now.recordVersion(), nil
 }
 
-// underGuard returns the record that a guarded write is to be made on, when its guard stands after it was read. There must be one: a creation could not
-// be stamped.
+// underGuard returns the record that a guarded write is to be made on, when its guard stands after it was read. There must be
+// one: a creation could not be stamped.
 func (s *session) underGuard(ctx context.Context, q writing, o *object) (*object, error) {
 	p := (*patch)(nil)
 	fresh := o == nil

@@ -16,7 +16,8 @@ import (
 	"github.com/succession-dev/succession/backend/kit/lease"
 )
 
-// A session is a Lease that its process renews. Its members stand as long as the object is there: its deletion ends all of them in that instant.
+// A session is a Lease that its process renews. Its members stand as long as the object is there: its deletion ends all of them
+// in that instant.
 type session struct {
 	backend.AlwaysFresh
 	backend.NoImports
