@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend/kit/backoff"
+	"github.com/succession-dev/succession/backend/kit/clock"
 )
 
 // Deadline lies a TTL after the newest renewal that was answered was sent; the package comment says why nobody ends the session
@@ -44,16 +45,19 @@ func (s *session) renew() {
 	}
 }
 
-// proveWatches looks whether the session's own watch has told of the renewal before the last. All watches of a server are fed by one. If
-// they are dead, they are opened anew, and all who wait look.
+// proveWatches looks, about once in a session time, whether the session's own watch has told of the last renewal that it looked
+// after. All watches of a server are fed by one. If they are dead, they are opened anew, and all who wait look.
 func (s *session) proveWatches() {
 	s.edit.Lock()
 	now, _ := versionOf(s.version)
 	s.edit.Unlock()
 	s.mu.Lock()
-	last := s.renewed
-	s.renewed = now
-	dead := last > s.echo
+	if !s.proved.IsZero() && clock.Since(s.proved) < s.b.o.TTL*3/4 {
+		s.mu.Unlock()
+		return
+	}
+	dead := s.renewed > s.echo
+	s.renewed, s.proved = now, clock.Now()
 	s.mu.Unlock()
 	if dead {
 		s.b.o.Logger.Warn("the watches tell of nothing, opening them anew", "session", s.name)

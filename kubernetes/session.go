@@ -44,7 +44,8 @@ type session struct {
 	past    past             // what is known to have gone
 	sights  map[string]sight // of other sessions, by UID
 	echo    int64            // the version of the object that the watch of this session has told of last
-	renewed int64            // the version after the newest renewal
+	renewed int64            // the version after a renewal, which it should have told of a session time later
+	proved  clock.Instant    // when renewed was noted
 	looked  clock.Instant    // when it last listed all sessions
 }
 
