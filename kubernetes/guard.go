@@ -298,22 +298,21 @@ func (s *session) keepFew(m backend.Member, mine *own, all []string) (objects, r
 // unlist takes what is listed for m from the record of its line, before m leaves, so that the next one need not stamp it. What a
 // write may be on its way to stays.
 func (s *session) unlist(ctx context.Context, m backend.Member, mine *own) {
-	s.listing.Lock()
-	defer s.listing.Unlock()
 	s.mu.Lock()
 	none := len(mine.guarded) == 0
-	settled := func(object string) bool { return mine.pending[object] == 0 }
 	s.mu.Unlock()
 	if none {
 		return
 	}
+	s.listing.Lock()
+	defer s.listing.Unlock()
 	_, _ = s.editRecord(ctx, m.Line, func(o *object) *patch {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		all := o.list(guardsNote)
 		rest := slices.DeleteFunc(slices.Clone(all), func(e string) bool {
 			key, object := objectOf(e)
-			return key == m.Key && base(object) == object && settled(object)
+			return key == m.Key && base(object) == object && mine.pending[object] == 0
 		})
 		if len(rest) == len(all) {
 			return nil

@@ -177,6 +177,11 @@ func (s *session) noted(ctx context.Context, m backend.Member, o *object) (*obje
 // Leave removes m; see [backend.Session]. It is also removed if its caller gives up.
 func (s *session) Leave(ctx context.Context, m backend.Member) error { return s.leaving.Do(ctx, m) }
 
+func (s *session) leaveAlone(ctx context.Context, m backend.Member) error {
+	_, err := await(ctx, s, func() (struct{}, error) { return struct{}{}, s.leave(s.Context(), m) })
+	return err
+}
+
 // leaveTogether removes members, one after the other.
 func (s *session) leaveTogether(ctx context.Context, ms []backend.Member) (gone []bool) {
 	gone = make([]bool, len(ms))
