@@ -1,0 +1,67 @@
+package kubernetes
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// The page shows what the command prints.
+func TestRightsOnThePage(t *testing.T) {
+	page, err := os.ReadFile("../docs/kubernetes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := backend.ParseURL("kubernetes://prod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := rights(u, "reports"); !strings.Contains(string(page), want) {
+		t.Errorf("docs/kubernetes.md does not have\n%s", want)
+	}
+}
+
+// Where the API server is, and which namespace, comes from a kubeconfig, and what is wrong with it is said.
+func TestURLs(t *testing.T) {
+	dir := t.TempDir()
+	config := dir + "/config"
+	err := os.WriteFile(config, []byte(`{apiVersion: v1, kind: Config, current-context: one,
+clusters: [{name: c, cluster: {server: "https://h:6443"}}], users: [{name: u, user: {token: t}}],
+contexts: [{name: one, context: {cluster: c, user: u, namespace: team}}, {name: two, context: {cluster: c, user: u}}]}`), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", "")
+	t.Setenv("HOME", dir)
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	for raw, want := range map[string]string{
+		"kubernetes://prod/app?kubeconfig=" + config:                "prod app",
+		"kubernetes:///app/x?kubeconfig=" + config:                  "team app/x",
+		"kubernetes://?context=two&kubeconfig=" + config:            "default ",
+		"kubernetes://prod?context=three&kubeconfig=" + config:      `!three`,
+		"kubernetes://prod":                                         "!there is no kubeconfig",
+		"kubernetes://prod?kubeconfig=" + dir + "/none":             "!no such file",
+		"kubernetes://prod:6443/?kubeconfig=" + config:              "!write kubernetes://NAMESPACE/PREFIX",
+		"kubernetes://a,b?kubeconfig=" + config:                     "!write kubernetes://NAMESPACE/PREFIX",
+		"kubernetes://prod?ttl=10ms&kubeconfig=" + config:           "!TTL 10ms is not between",
+		"kubernetes://prod?server=h&kubeconfig=" + config:           "!server",
+		"kubernetes://prod/a//b?kubeconfig=" + config:               "!empty segment",
+		"kubernetes://prod?ttl=15s&connect=1s&kubeconfig=" + config: "prod ",
+	} {
+		u, err := backend.ParseURL(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := Open(u)
+		got := ""
+		if err == nil {
+			got = b.o.Namespace + " " + b.o.Prefix
+			b.Close()
+		}
+		if says, bad := strings.CutPrefix(want, "!"); bad && (err == nil || !strings.Contains(err.Error(), says)) || !bad && got != want {
+			t.Errorf("%s: %q, %v; want %q", raw, got, err, want)
+		}
+	}
+}
