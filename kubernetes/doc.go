@@ -64,10 +64,11 @@
 // # Why not the client of client-go
 //
 // Of client-go this package uses what reads configurations and credentials. Requests are HTTP/2 and JSON of its own: a few
-// hundred lines. A program with them links 340 packages and has 20 MB less than one with the typed client and informers would;
-// see docs/kubernetes.md. It accepts metadata alone where that is enough, notices within half a TTL that a connection was cut, is
-// not held up by the rate limit that client-go puts on all requests of a configuration, and asks for certificates and tokens
-// anew.
+// hundred lines. A program with an election on it links 333 packages, 140 of them outside of the standard library, and has 10.8
+// MB; with the typed client and the leader election of client-go 0.37.2 it is 724, 524 and 26.9 MB (go list -deps, go build
+// -ldflags='-s -w', linux/amd64, 2026-11-27). It accepts metadata alone where that is enough, notices within half a TTL that a
+// connection was cut, is not held up by the rate limit that client-go puts on all requests of a configuration, and reads
+// certificates for each connection, and tokens when one was refused.
 //
 // # What it does not promise
 //

@@ -134,17 +134,20 @@ func (b *Backend) Close() error {
 
 // open opens a session. After a lost answer it opens another: other sessions end the first.
 func (b *Backend) open(ctx context.Context) (kit.Session, error) {
-	pause := b.o.backoff()
-	for {
+	var why error
+	for pause := b.o.backoff(); ; {
 		s, err := b.begin(ctx)
-		if err == nil {
+		switch {
+		case err == nil:
 			return s, nil
+		case ctx.Err() == nil:
+			why = err // afterwards the error is that of ctx
+			if !lost(err) {
+				return nil, err
+			}
 		}
-		if !lost(err) && ctx.Err() == nil {
-			return nil, err
-		}
-		if ctx.Err() != nil || pause.After(ctx, err) != nil {
-			return nil, fmt.Errorf("%w: no session was opened within %v: %w", backend.ErrUnavailable, b.o.ConnectTimeout, err)
+		if ctx.Err() != nil || pause.Sleep(ctx) != nil {
+			return nil, fmt.Errorf("%w: no session was opened within %v: %w", backend.ErrUnavailable, b.o.ConnectTimeout, cmp.Or(why, err))
 		}
 	}
 }
