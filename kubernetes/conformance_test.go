@@ -66,6 +66,9 @@ func harness(t *testing.T, servers int) conformance.Harness {
 			conformance.Clock:         "nothing rests on a clock of the API server: sessions end by the clocks of other sessions",
 			conformance.Cluster:       "API servers have no leader among them",
 		},
+		Waive: map[string]string{
+			"Queue.cost": "to take an item and to confirm it are some 23 requests, as no request reads or writes several objects under a condition; it is the same however many items stand",
+		},
 		Complete: true,
 	}
 	rig.Clients(&h.Faults, func(b backend.Backend) []rig.Client { return []rig.Client{rigClient{b.(*client)}} })
