@@ -67,7 +67,7 @@ func harness(t *testing.T, servers int) conformance.Harness {
 			conformance.Cluster:       "API servers have no leader among them",
 		},
 		Waive: map[string]string{
-			"Queue.cost": "to take an item and to confirm it are some 23 requests, as no request reads or writes several objects under a condition; it is the same however many items stand",
+			"Queue.cost": "to take an item and to confirm it are some 22 requests, as no request reads or writes several objects under a condition; it is the same however many items stand",
 		},
 		Complete: true,
 	}

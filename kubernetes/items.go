@@ -90,7 +90,7 @@ func (s *session) Claim(ctx context.Context, line, value, _ string, item backend
 	return s.join(ctx, line, value, true, func(m backend.Member, made *object) error {
 		ctx := s.Context()
 		var l listing
-		if err := both(func() (err error) { _, err = s.noted(ctx, m, nil); return err },
+		if err := both(func() (err error) { _, err = s.noted(ctx, m, made); return err },
 			func() (err error) {
 				l, err = s.list(ctx, claimLabel+"="+item.Key+","+lineLabel+"="+s.b.lineLabel(line), metadata)
 				return err

@@ -48,12 +48,15 @@ func (s *session) JoinShared(ctx context.Context, line, value, _ string) (backen
 	return s.join(ctx, line, value, true, nil)
 }
 
-// join joins, and then calls then, which may be nil. If that fails, the member leaves.
+// join joins, and then notes the position, or calls then, which does so. If that fails, the member leaves.
 func (s *session) join(ctx context.Context, line, value string, shared bool, then func(backend.Member, *object) error) (backend.Joined, error) {
 	return s.joining.Do(ctx, func() (backend.Joined, func(), error) {
 		m, made, err := s.add(ctx, line, value, shared)
-		if err == nil && then != nil {
+		switch {
+		case err == nil && then != nil:
 			err = then(m, made)
+		case err == nil:
+			s.Go(func() { _, _ = s.noted(s.Context(), m, made) })
 		}
 		if err != nil && m.Key != "" {
 			return backend.Joined{}, func() { _ = s.leave(s.Context(), m) }, err
@@ -134,7 +137,6 @@ func (s *session) add(ctx context.Context, line, value string, shared bool) (m b
 	s.mu.Lock()
 	s.own[name] = &own{position: m.Position, doubtful: doubtful, pending: make(map[string]int)}
 	s.mu.Unlock()
-	s.Go(func() { _, _ = s.noted(s.Context(), m, made) })
 	return m, made, nil
 }
 
