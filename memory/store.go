@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 var (
@@ -134,10 +135,10 @@ func (st *store) ahead(m backend.Member) (backend.Place, error) {
 		return backend.Place{}, err
 	}
 	var ahead *backend.Member
-	if front := backend.Awaited(i, func(i int) bool { return l.members[i].Shared }); front >= 0 {
+	if front := kit.Awaited(i, func(i int) bool { return l.members[i].Shared }); front >= 0 {
 		ahead = &l.members[front].Member
 	}
-	return backend.PlaceOf(l.members[i].Member, ahead, h)
+	return kit.PlaceOf(l.members[i].Member, ahead, h)
 }
 
 // watchPlace returns errWait as long as m stands as after says.

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 // errHeld says that another server has taken over, and that whoever led before it may still do so.
@@ -67,7 +68,7 @@ func (s *session) placeOf(m backend.Member, a answer) (p backend.Place, deep boo
 			return p, false, err
 		}
 	}
-	p, err = backend.PlaceOf(m, front, h)
+	p, err = kit.PlaceOf(m, front, h)
 	return p, deep, err
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/memory"
@@ -26,24 +27,24 @@ import (
 const question, answer = "who are you?\n", "the made-up one"
 
 func init() {
-	backend.Register(backend.Driver{
+	coordinator.Register(coordinator.Driver{
 		Scheme:  madeUpScheme,
 		Open:    openMadeUp,
 		Title:   "Made-Up",
 		Example: "madeup://h1:1/app",
 		About:   "what a test has made up",
 		Port:    "1",
-		Probe:   backend.Probe{Ask: question, Answers: []string{answer}},
-		Rights: func(u *backend.URL, election string) string {
+		Probe:   coordinator.Probe{Ask: question, Answers: []string{answer}},
+		Rights: func(u *coordinator.URL, election string) string {
 			return fmt.Sprintf("grant all on %s/%s\n", u.Path, election)
 		},
-		Operator: func(u *backend.URL) (backend.Operator, error) { return &madeUpActs, nil },
+		Operator: func(u *coordinator.URL) (coordinator.Operator, error) { return &madeUpActs, nil },
 		Slack:    func(ttl time.Duration) time.Duration { return ttl / 2 },
 		Unfit:    map[string]string{"L3.leave": "it is made up"},
 	})
 }
 
-func openMadeUp(u *backend.URL) (backend.Backend, error) {
+func openMadeUp(u *coordinator.URL) (backend.Backend, error) {
 	b, err := succession.Open("memory:" + strings.Trim(u.Path, "/"))
 	return madeUpBackend{b, u.HostPorts("1")}, err
 }

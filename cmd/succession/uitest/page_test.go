@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/cmd/succession/internal/page"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/view"
@@ -152,7 +153,7 @@ func TestNoPins(t *testing.T) {
 type pinless struct{ backend.Session }
 
 func (pinless) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
-	return backend.NoPins{}.Pin(ctx, m, h, at)
+	return kit.NoPins{}.Pin(ctx, m, h, at)
 }
 
 // An election is paused and resumed with the keyboard alone. The page says who has paused it, and why.
