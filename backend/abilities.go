@@ -72,6 +72,9 @@ type Joined struct {
 
 // A Heartbeat is a request that has kept a session alive.
 type Heartbeat struct {
+	// Number tells it from all other heartbeats of the process: a session tells each of those who trace it of the same
+	// one. 0 if the driver does not number them.
+	Number uint64
 	// RoundTrip is the time from when it was sent until it was known to count.
 	RoundTrip time.Duration
 	// Slack is how far ahead the session's Deadline was just before it was moved; 0 if it had

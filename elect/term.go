@@ -355,6 +355,7 @@ func (t *Term) Resign(ctx context.Context) error {
 	bounded, cancel := t.e.resignContext(ctx) // for all that follows
 	defer cancel()
 	t.leaveErr = t.st.leaveWithin(bounded, time.Since(t.ended))
+	t.e.trace(trace.Event{Kind: trace.Finished, Member: t.m})
 	t.watching.Wait()
 	t.deadline.Stop()
 	t.history.close(bounded, t.s.Err() != nil)
