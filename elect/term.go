@@ -214,7 +214,12 @@ func (t *Term) watchPlace(ctx context.Context, p *backend.Place) {
 func (t *Term) heed(p *backend.Place) {
 	h := &p.Header
 	asked := t.token <= h.Resign && h.Resign <= max(t.token, p.Token)
-	if asked || h.Choice.Gate != 0 && h.Choice.Gate != t.gate {
+	if !asked && (h.Choice.Gate == 0 || h.Choice.Gate == t.gate) {
+		return
+	}
+	if by := header.Asked(h); asked && by != "" {
+		t.lose(fmt.Errorf("%w by %s", ErrAsked, by))
+	} else {
 		t.lose(ErrAsked)
 	}
 }

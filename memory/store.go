@@ -142,15 +142,15 @@ func (st *store) ahead(m backend.Member) (backend.Place, error) {
 }
 
 // watchPlace returns errWait as long as m stands as after says.
-func (st *store) watchPlace(m backend.Member, after backend.Place) (backend.Place, error) {
+func (st *store) watchPlace(m backend.Member, after *backend.Place) (*backend.Place, error) {
 	p, err := st.ahead(m)
 	if err != nil {
-		return p, err
+		return nil, err
 	}
 	if p.First == after.First && p.Ahead == after.Ahead && (!heedsHeader(&p) || p.Header == after.Header) {
-		return p, errWait
+		return nil, errWait
 	}
-	return p, nil
+	return &p, nil
 }
 
 // gone returns errWait as long as m stands.
