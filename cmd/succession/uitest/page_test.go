@@ -102,8 +102,8 @@ func TestKeyboard(t *testing.T) {
 	p.does(keys(kb.Escape))
 	p.sees(`!document.getElementById("ask").open && document.activeElement.id === "resign"`)
 	p.does(keys(kb.Enter))
-	p.sees(`document.getElementById("ask").open && document.activeElement.textContent === "Cancel"`)
-	p.does(keys(kb.Tab), keys(kb.Enter))
+	p.sees(`document.getElementById("ask").open && document.activeElement.id === "why"`)
+	p.does(keys("a new disk" + kb.Enter))
 	p.sees(text("done") + ` === "web-2 was asked to resign."`)
 	p.sees(text("who") + ` === "next"`)
 
@@ -211,7 +211,7 @@ func TestHandOver(t *testing.T) {
 	}
 	p.does(keys(kb.Enter))
 	p.sees(`document.getElementById("ask").open && ` + text("ask-title") + ` === "Hand over to <u>web-4</u>?"`)
-	p.does(keys(kb.Tab), keys(kb.Enter))
+	p.does(keys("a new disk" + kb.Enter))
 	p.sees(text("done") + ` === "web-1 was asked to hand over to <u>web-4</u>."`)
 	p.sees(text("who") + ` === "<u>web-4</u>"`)
 	if n := says[int](p, `document.querySelectorAll("b, u").length`); n != 0 {

@@ -67,6 +67,28 @@ With -o json it prints one object a line:
 	return cmd
 }
 
+// A Leading is who leads one of all elections, or holds one of all locks.
+type Leading struct {
+	Name, ID string
+}
+
+// Led returns who leads, of all elections of b in which somebody does, by their names.
+func Led(ctx context.Context, b backend.Backend) (all []Leading, err error) {
+	w := newWatcher(b, nil, slog.New(slog.DiscardHandler))
+	defer w.close()
+	if err := w.round(ctx); err != nil {
+		return nil, err
+	}
+	rows, _ := w.changed(0)
+	for _, r := range rows {
+		if r.Kind == kindElection && r.Who != "" {
+			all = append(all, Leading{r.Name, r.Who})
+		}
+	}
+	slices.SortFunc(all, func(a, b Leading) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
 // A listed is a row as ls prints it.
 type listed struct {
 	Time    time.Time `json:"time"`
