@@ -99,6 +99,7 @@ type Backend struct {
 	seen    uint64   // the highest index of the log in any answer
 
 	loseRequest, loseAnswer losses
+	hold                    *hold // of the newest HoldBack
 
 	rate  float64 // how much faster the coordinator's clock is; see Drift
 	reset error   // stays for good, because nobody knows how far the log had really come
