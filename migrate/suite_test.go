@@ -327,10 +327,10 @@ func (p *realPair) limit(h *conformance.Harness, faults conformance.Faults) {
 		h.Waive["L6.advances"] = "who waits stands on this machine alone, and has no deadline"
 	}
 	if local != (p.beforeCutover() || p.phase == aborted) { // who waits stands on the other one
-		h.Faults.Expire, h.Faults.LoseAnswer = faults.Expire, faults.LoseAnswer
+		h.Faults.Expire, h.Faults.LoseAnswer, h.Faults.HoldBack = faults.Expire, faults.LoseAnswer, faults.HoldBack
 		return
 	}
-	for _, f := range []conformance.Fault{conformance.Expire, conformance.LoseAnswer} {
+	for _, f := range []conformance.Fault{conformance.Expire, conformance.LoseAnswer, conformance.HoldBack} {
 		h.Lacks[f] = "who waits stands on this machine alone, where a session lives as long as its process"
 	}
 	if !p.beforeCutover() {

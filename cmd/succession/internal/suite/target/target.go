@@ -31,7 +31,7 @@ var network = []conformance.Fault{
 
 // others are the faults that no target can make.
 var others = []conformance.Fault{
-	conformance.Expire, conformance.LoseAnswer, conformance.Requests, conformance.Restart, conformance.Pause,
+	conformance.Expire, conformance.LoseAnswer, conformance.HoldBack, conformance.Requests, conformance.Restart, conformance.Pause,
 	conformance.Reset, conformance.Compact, conformance.Rewind, conformance.Clock, conformance.Cluster, conformance.Isolate, conformance.Failover,
 }
 
@@ -226,7 +226,7 @@ func (t *Target) cannot(f conformance.Fault) string {
 		return "there is no server"
 	case slices.Contains(network, f):
 		return t.noProxy
-	case f == conformance.LoseAnswer || f == conformance.Requests:
+	case f == conformance.LoseAnswer || f == conformance.HoldBack || f == conformance.Requests:
 		return "a proxy sees bytes, not requests"
 	}
 	return "the servers are left alone"
