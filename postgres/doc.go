@@ -27,6 +27,13 @@
 //
 // Guarded writes (G3) lock the row of the member, so that it cannot go before they are committed.
 //
+// # Versions
+//
+// The schema has a format, which is a number, and so has each version of this package: it needs a schema of that format or a newer one. A newer
+// schema says which is the oldest format of processes that can use it. Whoever opens a session says its format, and is refused with
+// [backend.ErrInvalid] if the two do not fit. [Schema] and [EnsureSchema] bring an older schema to the newer format while
+// processes go on; a session never does.
+//
 // # The deadline
 //
 // PostgreSQL ends nothing by time. So sessions observe each other (L5, L6):

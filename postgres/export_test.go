@@ -12,3 +12,9 @@ func Requests(b *Backend) int64 { return b.wire.requests.Load() }
 func Polled(s backend.Session) bool {
 	return s.(*kit.Adapter).Session.(*session).listener.polled.Load()
 }
+
+// SchemaOf is Schema of a version whose formats these are.
+func SchemaOf(name string, format, oldest int) (string, error) { return schemaOf(name, format, oldest) }
+
+// SetFormat makes the process one of a version with another format.
+func SetFormat(b *Backend, format int64) { b.format = format }

@@ -21,6 +21,7 @@ type Backend struct {
 	o        *Options
 	wire     *wire
 	sessions *kit.Sessions
+	format   int64        // the one of this process
 	top      atomic.Int64 // the largest position or version that was seen
 
 	// Only open uses these.
@@ -127,7 +128,7 @@ func open(config func() (*pgconn.Config, error), o *Options) (*Backend, error) {
 	if err != nil {
 		return nil, driver.Wrap("open", "", err)
 	}
-	b := &Backend{o: o, wire: newWire(config, o)}
+	b := &Backend{o: o, wire: newWire(config, o), format: format}
 	b.sessions = kit.NewSessions(kit.Config{Scheme: driver, Open: b.open, Connect: o.ConnectTimeout, Patience: closeBound})
 	return b, nil
 }

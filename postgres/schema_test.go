@@ -4,6 +4,7 @@ package postgres_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -228,5 +229,148 @@ func TestUnsynced(t *testing.T) {
 	c := newClient(t, addr, postgres.Options{TTL: ttl})
 	if _, err := c.Session(t.Context()); !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), "fsync") {
 		t.Errorf("a session: %v", err)
+	}
+}
+
+// Processes and schemas of different versions: who fits works, and who does not is told what to do.
+func TestFormats(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	for _, c := range []struct {
+		process        int64
+		schema, oldest int
+		want           string // what is told; "" if the process fits
+	}{
+		{1, 1, 1, ""},
+		{1, 3, 1, ""}, // an older process
+		{1, 3, 2, "install a newer one"},
+		{2, 3, 2, ""},
+		{4, 3, 2, "succession postgres schema"}, // a newer one
+	} {
+		name := fmt.Sprintf("format_%d_%d_%d", c.process, c.schema, c.oldest)
+		run(t, addr, "BEGIN;"+schemaOf(t, name, c.schema, c.oldest)+"COMMIT")
+		b := clientOf(t, addr, "postgres", name)
+		postgres.SetFormat(b, c.process)
+		s, err := b.Session(t.Context())
+		if c.want == "" {
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			join(t, s, "e", "x")
+		} else if !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if n := run(t, addr, "SELECT count(*) FROM "+name+".session"); (n == "0") != (c.want != "") {
+			t.Errorf("%s: there are %s sessions", name, n)
+		}
+	}
+}
+
+func schemaOf(t testing.TB, name string, format, oldest int) string {
+	t.Helper()
+	sql, err := postgres.SchemaOf(name, format, oldest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sql
+}
+
+// A schema is brought to a newer format while a leader of an older version leads, and keeps what is stored, and who has rights. Where
+// that leader could not go on, it is not done.
+func TestUpgrade(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	const name = "upgraded"
+	grants, err := postgres.Grants(name, "upgraded_candidate", postgres.Candidate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, addr, "BEGIN;"+schemaOf(t, name, 1, 1)+"COMMIT; CREATE ROLE upgraded_candidate LOGIN;"+grants)
+	b := clientOf(t, addr, "upgraded_candidate", name)
+	s, p, _ := lead(t, b, "e")
+	formatIs := func(want string) {
+		t.Helper()
+		if got := run(t, addr, "SELECT format || ' ' || oldest FROM "+name+".meta"); got != want {
+			t.Errorf("formats %s, want %s", got, want)
+		}
+	}
+	apply := func(format, oldest int) error {
+		_, err := tryRun(t.Context(), configOf(t, addr), "BEGIN;"+schemaOf(t, name, format, oldest)+"COMMIT")
+		return err
+	}
+	for _, next := range []int{2, 2, 3} { // twice changes nothing
+		if err := apply(next, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	formatIs("3 1")
+	before := s.Deadline()
+	for s.Deadline().Sub(before) < ttl/4 { // its heartbeats go on
+		select {
+		case <-s.Done():
+			t.Fatal(s.Err())
+		case <-time.After(ttl / 20):
+		}
+	}
+	if now, err := s.Ahead(t.Context(), memberOf(t, s, "e")); err != nil || now.Token != p.Token {
+		t.Errorf("the leader stands at %+v, %v", now, err)
+	}
+	if err := apply(2, 1); err == nil || !strings.Contains(err.Error(), "newer") {
+		t.Errorf("an older version is applied: %v", err)
+	}
+	if err := apply(4, 3); err == nil || !strings.Contains(err.Error(), "has sessions") {
+		t.Errorf("a version that the leader cannot live with is applied: %v", err)
+	}
+	formatIs("3 1")
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = b.Session(t.Context()); err != nil {
+		t.Fatalf("after the upgrade: %v", err)
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := apply(4, 3); err != nil {
+		t.Fatal(err)
+	}
+	formatIs("4 3")
+	if _, err := b.Session(t.Context()); !errors.Is(err, backend.ErrInvalid) {
+		t.Errorf("a process that is too old: %v", err)
+	}
+}
+
+// memberOf returns the only member of a line.
+func memberOf(t testing.TB, s backend.Session, line string) backend.Member {
+	t.Helper()
+	l, err := s.Line(t.Context(), line)
+	if err != nil || len(l.Members) != 1 {
+		t.Fatalf("%+v, %v", l, err)
+	}
+	return l.Members[0]
+}
+
+// EnsureSchema brings an older schema to this format if its role owns it, and leaves it alone otherwise.
+func TestEnsureUpgrades(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	grants, err := postgres.Grants("old", "stranger", postgres.Candidate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, addr, "BEGIN;"+schemaOf(t, "old", 0, 0)+"COMMIT; CREATE ROLE stranger LOGIN;"+grants)
+	stranger := configOf(t, addr)
+	stranger.User = "stranger"
+	for _, c := range []struct {
+		cfg  *pgconn.Config
+		want string
+	}{{stranger, "0"}, {configOf(t, addr), "1"}} {
+		if err := postgres.EnsureSchema(t.Context(), c.cfg, "old"); err != nil {
+			t.Fatal(err)
+		}
+		if got := run(t, addr, "SELECT format FROM old.meta"); got != c.want {
+			t.Errorf("the format is %s after %s, want %s", got, c.cfg.User, c.want)
+		}
 	}
 }

@@ -54,7 +54,7 @@ func (b *Backend) begin(ctx context.Context) (_ *session, err error) {
 		}
 	}()
 	sent := clock.Now()
-	rows, err := c.query(ctx, b.call("open", 2), s.id, b.o.TTL.Milliseconds())
+	rows, err := c.query(ctx, b.call("open", 3), s.id, b.o.TTL.Milliseconds(), b.format)
 	if errors.Is(err, errNoSchema) {
 		if rows, sent, err = b.make(ctx, c, s.id, err); err != nil {
 			return nil, err
@@ -64,7 +64,13 @@ func (b *Backend) begin(ctx context.Context) (_ *session, err error) {
 		return nil, err
 	}
 	r := rows[0]
-	r.text() // nothing keeps it from opening a session
+	why, format, oldest := r.text(), r.int(), r.int()
+	if err = r.err(); err == nil && why != "" {
+		err = unfit(b.format, format, oldest, b.o.Schema)
+	}
+	if err != nil {
+		return nil, err
+	}
 	id, life, number, top, now, pid, lacks := r.uuid(), r.text(), r.int(), r.int(), r.int(), r.int(), r.text()
 	if err = r.err(); err == nil {
 		err = b.known(id, life, top, now)
@@ -97,13 +103,13 @@ func (b *Backend) make(ctx context.Context, c *conn, id string, missing error) (
 	if b.id != "" {
 		return nil, sent, fmt.Errorf("%w: the schema %s is not there any more", backend.ErrReset, b.o.Schema)
 	}
-	if err := c.ensure(ctx, b.o.Schema); err != nil {
+	if err := c.ensure(ctx, b.o.Schema, false); err != nil {
 		return nil, sent, err
 	}
 	sent = clock.Now()
-	rows, err = c.query(ctx, b.call("open", 2), id, b.o.TTL.Milliseconds())
+	rows, err = c.query(ctx, b.call("open", 3), id, b.o.TTL.Milliseconds(), b.format)
 	if errors.Is(err, errNoSchema) {
-		err = fmt.Errorf("%w schema %s: it is not one of this package, or of an older version: %w", backend.ErrInvalid, b.o.Schema, missing)
+		err = fmt.Errorf("%w schema %s: it is not one of this package, or lacks something: have its owner apply what \"succession postgres schema\" prints: %w", backend.ErrInvalid, b.o.Schema, missing)
 	}
 	return rows, sent, err
 }

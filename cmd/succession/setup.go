@@ -29,8 +29,9 @@ right to, they do it themselves.`,
 		c.AddCommand(&cobra.Command{
 			Use:   "schema",
 			Short: "Print what makes the schema on " + d.Title,
-			Long: `Print what an administrator applies once, before the first candidate comes. Nothing is sent anywhere: --url says what
-it is for. Candidates do it themselves if they have the right to.`,
+			Long: `Print what an administrator applies once, before the first candidate comes, and again where a newer version asks for it:
+then nothing that is stored is lost, and candidates go on meanwhile. Nothing is sent anywhere: --url says what it is for. The first
+time candidates do it themselves if they have the right to.`,
 			Example: "  succession " + d.Scheme + " schema | psql -1 app\n  succession " + d.Scheme + " schema --url '" + d.Scheme + "://h1/app?schema=jobs'",
 			Args:    ui.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error {
