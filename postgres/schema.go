@@ -67,7 +67,7 @@ const (
 var granted = map[Grant][]string{
 	Observer: {
 		"open(uuid,int,int)", "beat(uuid,int)", "reap(uuid[],bigint[],text)", "confirm(text)", "close(uuid)",
-		"ahead(uuid,text,bigint,bool)", "stands(uuid,text,bigint)", "line(uuid,text,int)", "lines(uuid)", "free(uuid,text,text)",
+		"ahead(uuid,text,bigint,bool)", "stands(uuid,text,bigint)", "line(uuid,text,int)", "lines(uuid)", "survey(uuid)", "imported(uuid,text)", "free(uuid,text,text)",
 		"get(uuid,text)", "list(uuid,text,bool)",
 	},
 	Candidate: {

@@ -40,7 +40,8 @@ CREATE TABLE IF NOT EXISTS @.session (id uuid PRIMARY KEY, ttl int NOT NULL, era
 -- Joins of a session with a number up to burnt never take effect any more.
 CREATE TABLE IF NOT EXISTS @.joiner (session uuid PRIMARY KEY REFERENCES @.session ON DELETE CASCADE, burnt bigint NOT NULL DEFAULT 0);
 
--- A member without a session is pinned. subject is that of a claim.
+-- A member without a session is pinned. number is that of its join, or 0 of an item; one that has none was written by hand. subject is that of
+-- a claim.
 CREATE TABLE IF NOT EXISTS @.member (
   line text COLLATE "C" NOT NULL, pos bigint NOT NULL, session uuid REFERENCES @.session ON DELETE CASCADE, number bigint,
   value bytea NOT NULL, shared bool NOT NULL, subject text COLLATE "C",
@@ -276,6 +277,28 @@ BEGIN
   RETURN QUERY SELECT '', m.line, count(*) FROM @.member m GROUP BY m.line;
 END $$;
 
+-- All names at which something is, after a first row that has none: how many stand in the line, the first of them, and the record.
+CREATE OR REPLACE FUNCTION @.survey(s uuid) RETURNS TABLE (why text, name text, n bigint, pos bigint, value bytea, shared bool, pinned bool, rvalue bytea, rversion bigint)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM @.session x WHERE x.id = s AND x.era = @.era()) THEN why := 'ended'; RETURN NEXT; RETURN; END IF;
+  why := '';
+  RETURN NEXT;
+  RETURN QUERY SELECT '', coalesce(f.line, r.name), coalesce(f.n, 0), f.pos, f.value, f.shared, f.session IS NULL, r.value, r.version
+    FROM (SELECT m.*, h.n FROM (SELECT m.line, min(m.pos) AS pos, count(*) AS n FROM @.member m GROUP BY m.line) h JOIN @.member m USING (line, pos)) f
+    FULL JOIN @.record r ON r.name = f.line;
+END $$;
+
+-- The members of a line that nobody has joined or appended, after a first row that has none.
+CREATE OR REPLACE FUNCTION @.imported(s uuid, l text) RETURNS TABLE (why text, pos bigint, value bytea, shared bool, pinned bool)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM @.session x WHERE x.id = s AND x.era = @.era()) THEN why := 'ended'; RETURN NEXT; RETURN; END IF;
+  why := '';
+  RETURN NEXT;
+  RETURN QUERY SELECT '', m.pos, m.value, m.shared, true FROM @.member m WHERE m.line = l AND m.session IS NULL AND m.number IS NULL ORDER BY m.pos;
+END $$;
+
 CREATE OR REPLACE FUNCTION @.pin(s uuid, l text, p bigint, h bytea, at bigint, OUT why text) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE owner uuid; now @.record; ver bigint;
 BEGIN
@@ -288,7 +311,7 @@ BEGIN
   SELECT * INTO now FROM @.record r WHERE r.name = l FOR UPDATE;
   IF owner IS NULL AND now.value = h THEN RETURN; END IF; -- it was done before
   IF coalesce(now.version, -1) <> at THEN why := 'version'; RETURN; END IF;
-  UPDATE @.member m SET session = NULL, number = NULL WHERE m.line = l AND m.pos = p;
+  UPDATE @.member m SET session = NULL WHERE m.line = l AND m.pos = p;
   INSERT INTO @.record VALUES (l, h, ver) ON CONFLICT (name) DO UPDATE SET value = h, version = ver;
 END $$;
 
@@ -296,7 +319,7 @@ CREATE OR REPLACE FUNCTION @.append(s uuid, l text, v bytea, OUT why text, OUT p
 BEGIN
   IF NOT @.lives(s) THEN why := 'ended'; RETURN; END IF;
   why := ''; pos := @.next(l);
-  INSERT INTO @.member VALUES (l, pos, NULL, NULL, v, false, NULL);
+  INSERT INTO @.member VALUES (l, pos, NULL, 0, v, false, NULL);
 END $$;
 
 CREATE OR REPLACE FUNCTION @.remove(s uuid, l text, p bigint, bl text, bp bigint, OUT why text) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

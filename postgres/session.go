@@ -17,9 +17,7 @@ import (
 
 // A session is a row of the database. It ends when its deadline passes, when the row has gone, or when it is closed, whichever is first.
 type session struct {
-	kit.NoSurvey
 	kit.AlwaysFresh // there is one primary
-	kit.NoImports
 	kit.NoDates
 	*kit.Life
 	b  *Backend
