@@ -69,6 +69,12 @@
 // own rows, and no client can see it. A session warns in the log where a standby follows and commits do not wait for it. What
 // an asynchronous failover loses of records is lost, a raised fence among them.
 //
+// # Connections
+//
+// An application that has a pool of pgx gives its configuration to New, &pool.Config().ConnConfig.Config, and not the pool. Requests on connections of the pool could
+// not keep the promises above: the driver would not see the server's warnings there, and pgx asks the server to cancel what is under way when a context ends. And it would save
+// little: one connection has to listen in any case, and at rest there is no other.
+//
 // # Poolers
 //
 // PgBouncer in transaction mode takes LISTEN, and no notice ever arrives. The driver notices it by the process that has

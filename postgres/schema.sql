@@ -7,7 +7,7 @@
 DO $$
 DECLARE m record;
 BEGIN
-  PERFORM pg_advisory_xact_lock(hashtext('succession schema')); -- others may be making it
+  PERFORM pg_advisory_xact_lock(hashtext('succession schema @')); -- others may be making it
   IF to_regclass('@.meta') IS NULL THEN RETURN; END IF;
   SELECT * INTO m FROM @.meta FOR UPDATE; -- nobody opens a session meanwhile
   IF m.format > {format} THEN
@@ -54,12 +54,20 @@ CREATE TABLE IF NOT EXISTS @.record (name text COLLATE "C" PRIMARY KEY, value by
 CREATE UNLOGGED TABLE IF NOT EXISTS @.guarded (n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, election text NOT NULL, pos bigint NOT NULL)
   WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
--- An era ends when another server takes over. A life also ends when the server starts anew.
-CREATE OR REPLACE FUNCTION @.era() RETURNS text LANGUAGE sql STABLE AS
-$$ SELECT (SELECT system_identifier FROM pg_control_system()) || '/' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) $$;
+CREATE OR REPLACE FUNCTION @.start() RETURNS text LANGUAGE sql STABLE AS $$ SELECT (extract(epoch FROM pg_postmaster_start_time()) * 1e6)::bigint::text $$;
 
-CREATE OR REPLACE FUNCTION @.life() RETURNS text LANGUAGE sql STABLE AS
-$$ SELECT @.era() || '/' || extract(epoch FROM pg_postmaster_start_time()) $$;
+-- An era ends when another server takes over: its timeline is another one. Where services do not let the owner of the schema ask for that, the era
+-- also ends when the server starts anew, as no two servers have started in the same microsecond.
+DO $$ BEGIN
+  PERFORM pg_walfile_name(pg_current_wal_lsn()), system_identifier FROM pg_control_system();
+  CREATE OR REPLACE FUNCTION @.era() RETURNS text LANGUAGE sql STABLE AS
+  'SELECT (SELECT system_identifier FROM pg_control_system()) || ''/'' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)';
+EXCEPTION WHEN insufficient_privilege OR undefined_function OR feature_not_supported THEN
+  CREATE OR REPLACE FUNCTION @.era() RETURNS text LANGUAGE sql STABLE AS 'SELECT ''start/'' || @.start()';
+END $$;
+
+-- A life also ends when the server starts anew.
+CREATE OR REPLACE FUNCTION @.life() RETURNS text LANGUAGE sql STABLE AS $$ SELECT @.era() || '/' || @.start() $$;
 
 -- Whoever writes calls this first. What users, roles and databases may have set otherwise: who waits for a lock must not take
 -- effect long after its client has given up, and what is told as done must have been synced.

@@ -3,8 +3,11 @@
 package postgres_test
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -373,4 +376,82 @@ func TestEnsureUpgrades(t *testing.T) {
 			t.Errorf("the format is %s after %s, want %s", got, c.cfg.User, c.want)
 		}
 	}
+}
+
+// Managed services do not let everybody ask for the timeline. Elections do without; the server's restart then ends sessions.
+func TestDeniedFunctions(t *testing.T) {
+	t.Parallel()
+	const deny = "REVOKE EXECUTE ON FUNCTION pg_walfile_name(pg_lsn) FROM PUBLIC"
+	create, err := postgres.Schema("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := coordtest.NewPostgres(t, nil)
+	addr := p.Addrs()[0]
+	run(t, addr, "CREATE ROLE managed LOGIN; GRANT CREATE ON DATABASE postgres TO managed")
+	managed := configOf(t, addr)
+	managed.User = "managed"
+	if err := postgres.EnsureSchema(t.Context(), managed, ""); err != nil {
+		t.Fatal(err)
+	}
+	run(t, addr, deny)
+	b := clientOf(t, addr, "managed", "")
+	if _, err := b.Session(t.Context()); !errors.Is(err, backend.ErrDenied) || !strings.Contains(err.Error(), "pg_walfile_name") || !strings.Contains(err.Error(), "succession postgres schema") {
+		t.Errorf("where it was allowed when the schema was made: %v", err)
+	}
+	if _, err := tryRun(t.Context(), managed, "BEGIN;"+create+"COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	s, was, _ := lead(t, b, "e")
+	deadline := s.Deadline()
+	if err := p.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	now, again, at := lead(t, clientOf(t, addr, "managed", ""), "e")
+	if at.Before(deadline) {
+		t.Errorf("the next one led %v before the deadline of the one before", deadline.Sub(at))
+	}
+	if again.Token <= was.Token {
+		t.Errorf("the token %d follows %d", again.Token, was.Token)
+	}
+	if s.Err() == nil {
+		t.Error("the session has outlived the server")
+	}
+	if _, err := now.Put(t.Context(), "r", []byte("x"), nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// A server that is too old is told before anything is done there. The server says what its version is when it lets a client in; here
+// somebody in between changes that.
+func TestOldServer(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	version := run(t, addr, "SHOW server_version")
+	old := "12" + version[2:]
+	cfg := configOf(t, addr)
+	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return replaced{c, []byte("server_version\x00" + version), []byte("server_version\x00" + old)}, err
+	}
+	b, err := postgres.New(cfg, &postgres.Options{TTL: ttl, Schema: "never_made"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if _, err := b.Session(t.Context()); !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), old) {
+		t.Errorf("a session: %v", err)
+	}
+}
+
+// replaced is a connection in which something is read as something else of the same length.
+type replaced struct {
+	net.Conn
+	from, to []byte
+}
+
+func (r replaced) Read(b []byte) (int, error) {
+	n, err := r.Conn.Read(b)
+	copy(b, bytes.Replace(b[:n], r.from, r.to, 1))
+	return n, err
 }
