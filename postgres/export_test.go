@@ -18,3 +18,11 @@ func SchemaOf(name string, format, oldest int) (string, error) { return schemaOf
 
 // SetFormat makes the process one of a version with another format.
 func SetFormat(b *Backend, format int64) { b.format = format }
+
+// Quiet reports whether the server has to tell the session of nothing, as all that waits in it is far from the head.
+func Quiet(s backend.Session) bool {
+	l := &s.(*kit.Adapter).Session.(*session).listener
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.served && !l.listening && !l.changed
+}

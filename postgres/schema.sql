@@ -54,20 +54,21 @@ CREATE TABLE IF NOT EXISTS @.record (name text COLLATE "C" PRIMARY KEY, value by
 CREATE UNLOGGED TABLE IF NOT EXISTS @.guarded (n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, election text NOT NULL, pos bigint NOT NULL)
   WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
-CREATE OR REPLACE FUNCTION @.start() RETURNS text LANGUAGE sql STABLE AS $$ SELECT (extract(epoch FROM pg_postmaster_start_time()) * 1e6)::bigint::text $$;
+-- The functions that every request calls are in PL/pgSQL, which plans them once for each connection: SQL does it each time.
+CREATE OR REPLACE FUNCTION @.start() RETURNS text LANGUAGE plpgsql STABLE AS $$ BEGIN RETURN (extract(epoch FROM pg_postmaster_start_time()) * 1e6)::bigint; END $$;
 
 -- An era ends when another server takes over: its timeline is another one. Where services do not let the owner of the schema ask for that, the era
 -- also ends when the server starts anew, as no two servers have started in the same microsecond.
 DO $$ BEGIN
   PERFORM pg_walfile_name(pg_current_wal_lsn()), system_identifier FROM pg_control_system();
-  CREATE OR REPLACE FUNCTION @.era() RETURNS text LANGUAGE sql STABLE AS
-  'SELECT (SELECT system_identifier FROM pg_control_system()) || ''/'' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)';
+  CREATE OR REPLACE FUNCTION @.era() RETURNS text LANGUAGE plpgsql STABLE AS
+  'BEGIN RETURN (pg_control_system()).system_identifier || ''/'' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8); END';
 EXCEPTION WHEN insufficient_privilege OR undefined_function OR feature_not_supported THEN
-  CREATE OR REPLACE FUNCTION @.era() RETURNS text LANGUAGE sql STABLE AS 'SELECT ''start/'' || @.start()';
+  CREATE OR REPLACE FUNCTION @.era() RETURNS text LANGUAGE plpgsql STABLE AS 'BEGIN RETURN ''start/'' || @.start(); END';
 END $$;
 
 -- A life also ends when the server starts anew.
-CREATE OR REPLACE FUNCTION @.life() RETURNS text LANGUAGE sql STABLE AS $$ SELECT @.era() || '/' || @.start() $$;
+CREATE OR REPLACE FUNCTION @.life() RETURNS text LANGUAGE plpgsql STABLE AS $$ BEGIN RETURN @.era() || '/' || @.start(); END $$;
 
 -- Whoever writes calls this first. What users, roles and databases may have set otherwise: who waits for a lock must not take
 -- effect long after its client has given up, and what is told as done must have been synced.
@@ -85,10 +86,13 @@ END $$;
 -- The next number for a name. It is larger than all that its stripe has given, also if a failover has lost some, as long as
 -- the clock of the new server is not behind that of the old one by more than the failover took. JSON can have it: it
 -- stays below 2^53.
-CREATE OR REPLACE FUNCTION @.next(name text) RETURNS bigint LANGUAGE sql AS $$
-  UPDATE @.stripe SET last = greatest(last + 1, (extract(epoch FROM clock_timestamp()) * 1e6)::bigint)
-    WHERE n = ('x' || substr(md5(name), 1, 2))::bit(8)::int & 63 RETURNING last
-$$;
+CREATE OR REPLACE FUNCTION @.next(name text) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE given bigint;
+BEGIN
+  UPDATE @.stripe t SET last = greatest(t.last + 1, (extract(epoch FROM clock_timestamp()) * 1e6)::bigint)
+    WHERE t.n = ('x' || substr(md5(name), 1, 2))::bit(8)::int & 63 RETURNING t.last INTO given;
+  RETURN given;
+END $$;
 
 -- Whether the session lives. It does not end before this transaction.
 CREATE OR REPLACE FUNCTION @.lives(s uuid) RETURNS bool LANGUAGE plpgsql AS $$
@@ -188,9 +192,9 @@ END $$;
 
 -- ahead is null if nobody stands in front that the member waits for. Then beat is the number of a heartbeat that was made
 -- along, or null; it is made if b says so, or where commits wait for a standby. held says that nobody may be first yet.
--- deep says that somebody stands before the one in front.
+-- depth is how many stand before the one in front, as far as 256.
 CREATE OR REPLACE FUNCTION @.ahead(s uuid, l text, p bigint, b bool, OUT why text, OUT shared bool, OUT pinned bool, OUT ahead bigint, OUT avalue bytea, OUT ashared bool,
-  OUT apinned bool, OUT header bytea, OUT beat bigint, OUT held bool, OUT deep bool)
+  OUT apinned bool, OUT header bytea, OUT beat bigint, OUT held bool, OUT depth int)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF NOT EXISTS (SELECT FROM @.session x WHERE x.id = s AND x.era = @.era()) THEN why := 'ended'; RETURN; END IF;
@@ -200,7 +204,7 @@ BEGIN
     WHERE m.line = l AND m.pos = p;
   IF NOT FOUND THEN why := 'member'; RETURN; END IF;
   SELECT r.value INTO header FROM @.record r WHERE r.name = l;
-  held := false; deep := false;
+  held := false; depth := 0;
   IF ahead IS NULL THEN
     IF b OR current_setting('synchronous_standby_names') <> '' THEN -- a server that was deposed cannot commit there
       PERFORM @.writes();
@@ -209,14 +213,14 @@ BEGIN
     END IF;
     SELECT m.era <> @.era() INTO held FROM @.meta m;
   ELSE
-    deep := EXISTS (SELECT FROM @.member f WHERE f.line = l AND f.pos < ahead);
+    SELECT count(*) INTO depth FROM (SELECT FROM @.member f WHERE f.line = l AND f.pos < ahead LIMIT 256) f;
   END IF;
   why := '';
 END $$;
 
 -- A join. u is the subject if it is a claim, of the item at ip in the line il. After pos it tells what ahead tells, and the record rec.
 CREATE OR REPLACE FUNCTION @.join(s uuid, n bigint, l text, v bytea, sh bool, u text, il text, ip bigint, rec text, OUT why text, OUT pos bigint, OUT shared bool, OUT pinned bool,
-  OUT ahead bigint, OUT avalue bytea, OUT ashared bool, OUT apinned bool, OUT header bytea, OUT beat bigint, OUT held bool, OUT deep bool,
+  OUT ahead bigint, OUT avalue bytea, OUT ashared bool, OUT apinned bool, OUT header bytea, OUT beat bigint, OUT held bool, OUT depth int,
   OUT rvalue bytea, OUT rversion bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE f bigint;
@@ -228,8 +232,8 @@ BEGIN
   pos := @.next(l);
   IF il IS NOT NULL AND EXISTS (SELECT FROM @.member m WHERE m.line = l AND m.shared AND m.subject = u) THEN why := 'taken'; RETURN; END IF;
   INSERT INTO @.member VALUES (l, pos, s, n, v, sh, u);
-  SELECT a.why, a.shared, a.pinned, a.ahead, a.avalue, a.ashared, a.apinned, a.header, a.beat, a.held, a.deep
-    INTO why, shared, pinned, ahead, avalue, ashared, apinned, header, beat, held, deep FROM @.ahead(s, l, pos, false) a;
+  SELECT a.why, a.shared, a.pinned, a.ahead, a.avalue, a.ashared, a.apinned, a.header, a.beat, a.held, a.depth
+    INTO why, shared, pinned, ahead, avalue, ashared, apinned, header, beat, held, depth FROM @.ahead(s, l, pos, false) a;
   SELECT r.value, r.version INTO rvalue, rversion FROM @.record r WHERE r.name = rec;
 END $$;
 

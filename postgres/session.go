@@ -2,9 +2,10 @@ package postgres
 
 import (
 	"context"
-	"crypto/rand"
+	crand "crypto/rand"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -29,7 +30,9 @@ type session struct {
 	backlog kit.Backlog
 	joining kit.Joins[backend.Joined]
 
-	main     *conn // only run uses it
+	led      atomic.Bool // it was first in a line at some time
+	main     *conn       // only run uses it
+	spread   float64     // from 0 to 1, so that sessions differ
 	listener listener
 	observer observer
 }
@@ -38,7 +41,7 @@ var _ backend.Session = (*session)(nil)
 
 // begin opens a session once.
 func (b *Backend) begin(ctx context.Context) (_ *session, err error) {
-	s := &session{b: b, id: textOf(randomUUID())}
+	s := &session{b: b, id: textOf(randomUUID()), spread: rand.Float64()}
 	ctx, cancel := bounded(ctx, b.o.ConnectTimeout/2)
 	defer cancel()
 	s.listener.prefix = b.o.Schema + "."
@@ -287,7 +290,7 @@ func (s *session) stands() string {
 }
 
 func randomUUID() (b [16]byte) {
-	rand.Read(b[:])
+	crand.Read(b[:])
 	return b
 }
 
