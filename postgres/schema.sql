@@ -148,8 +148,10 @@ END $$;
 
 -- The heartbeat. It tells of up to n other sessions, the next ones in a ring. held is the time for which somebody must observe this
 -- life, in ms, before anybody may be first in this era; 0 once that is over.
+-- Without the setting of plan_cache_mode it would be planned each time, because of n.
 CREATE OR REPLACE FUNCTION @.beat(s uuid, n int, OUT why text, OUT life text, OUT beat bigint, OUT held int, OUT pid int, OUT others text)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
   PERFORM @.writes();
   UPDATE @.session x SET beat = x.beat + 1 WHERE x.id = s AND x.era = @.era() RETURNING x.beat INTO beat;
