@@ -23,8 +23,6 @@ func init() {
 		Rights:   rights,
 		Setup:    setup,
 		Operator: newOperator,
-		// TLS is left out: each connection begins without it, on one and the same port, and the library's errors tell what is wrong with it.
-
 		// Others see a number when they send their own heartbeat, and wait for a twentieth more than a session time. Who is far from the
 		// head sends few, but some of the sixteen who observe a session send theirs within any quarter of a session time.
 		Slack: func(ttl time.Duration) time.Duration { return ttl/4 + ttl/20 + ttl/10 },

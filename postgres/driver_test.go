@@ -163,12 +163,12 @@ func TestFarFromTheHead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			addr, line := sharedPostgres(t).Addrs()[0], coordtest.Name(t)
-			front := newClient(t, addr, postgres.Options{TTL: ttl}).live(t)
+			front := newClient(t, addr, postgres.Options{TTL: 2 * ttl}).live(t)
 			var members []backend.Member
 			for range 30 {
 				members = append(members, join(t, front, line, "x"))
 			}
-			s := newClient(t, addr, postgres.Options{TTL: ttl}).live(t)
+			s := newClient(t, addr, postgres.Options{TTL: 2 * ttl}).live(t)
 			m := join(t, s, line, "far")
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()

@@ -45,7 +45,7 @@ type Driver struct {
 
 	// TLS reports whether the driver would speak TLS to the servers of u. A driver that can has the parameters tls=on
 	// and server-name=NAME, the name in the certificates of the servers if that is not the host. Nil says that it
-	// cannot.
+	// cannot, or that each connection begins without TLS, on the same port, and asks for it then.
 	TLS func(u *URL) bool
 
 	// Probe tells such servers from others.

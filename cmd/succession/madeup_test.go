@@ -163,7 +163,7 @@ func TestMadeUpDriver(t *testing.T) {
 			"madeup://" + closed + "/x":                "nothing listens on port " + port + " of 127.0.0.1; is Made-Up up, and the port right?\n",
 			"madeup://127.0.0.1/x":                     "nothing listens on port 1 of 127.0.0.1; is Made-Up up, and the port right?\n",
 			"madeup://" + web + "/x":                   web + " is an HTTP server, not Made-Up; is the port right?\n",
-			"madeup://" + secure + "/x":                secure + " speaks TLS, which the driver of Made-Up does not\n",
+			"madeup://" + secure + "/x":                secure + " speaks TLS from the first byte on, which the driver of Made-Up does not\n",
 			"etcd://" + itself + "/x?connect=1s":       itself + " is Made-Up, not etcd; write madeup://" + itself + "\n",
 			"madeup://" + itself + "," + closed + "/x": closed, // the driver's own error: one of them is as it should be
 		} {

@@ -94,7 +94,7 @@ func explain(d coordinator.Driver, withTLS bool, addr string, found probe.Findin
 	case kind == probe.TLS && withTLS:
 		return ""
 	case kind == probe.TLS && d.TLS == nil:
-		return fmt.Sprintf("%s speaks TLS, which the driver of %s does not", addr, want)
+		return fmt.Sprintf("%s speaks TLS from the first byte on, which the driver of %s does not", addr, want)
 	case kind == probe.TLS:
 		return addr + " speaks TLS; add tls=on to the URL"
 	case withTLS && kind != probe.Other && kind != probe.Silent:
