@@ -36,6 +36,7 @@ import (
 	"fmt"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 )
 
 // A Backend is a process's handle on one coordinator. All elections, locks and records of a process share one, and with
@@ -90,7 +91,7 @@ var (
 //
 // [elect.Election]: https://pkg.go.dev/github.com/succession-dev/succession/elect#Election
 func Open(url string) (Backend, error) {
-	b, err := backend.DefaultMux.Open(url)
+	b, err := coordinator.DefaultMux.Open(url)
 	if err != nil {
 		return nil, err
 	}

@@ -2,12 +2,11 @@ package backend
 
 import (
 	"context"
-	"errors"
 	"time"
 )
 
 // A Pinner makes members outlive their session. A session that cannot do that embeds
-// [NoPins].
+// kit.NoPins.
 type Pinner interface {
 	// Pin makes m, which this session joined, outlive the session; m keeps its place.
 	// In the same atomic step Pin writes h as the header of m's election, if the header
@@ -18,7 +17,7 @@ type Pinner interface {
 }
 
 // A Sharer lets members of a line be first together, as readers do that share a lock. A session
-// that cannot do that embeds [NoShares].
+// that cannot do that embeds kit.NoShares.
 type Sharer interface {
 	// JoinShared is Join for a member that waits only for members that are not shared (law
 	// L9).
@@ -33,7 +32,7 @@ type Sharer interface {
 
 // Items are members that wait for nobody and belong to no session, such as the items of a queue:
 // each is pinned from the start, and stands until somebody removes it. A session that cannot keep
-// items embeds [NoItems].
+// items embeds kit.NoItems.
 type Items interface {
 	// Append adds an item with the given value at the end of the line, and returns it (law
 	// L10). A line that does not exist comes into being. Append is not done again if its
@@ -55,7 +54,7 @@ type Items interface {
 	Free(ctx context.Context, items, claims string) (Member, error)
 }
 
-// A Refresher can make the reads of a session fresh. A session whose reads are always fresh embeds [AlwaysFresh].
+// A Refresher can make the reads of a session fresh. A session whose reads are always fresh embeds kit.AlwaysFresh.
 type Refresher interface {
 	// Refresh returns when the session's reads, such as Get, List, Line and Head, are at least as fresh as each
 	// write that had been answered when Refresh was called, whosever it was. Without it they may be
@@ -73,6 +72,9 @@ type Joined struct {
 
 // A Heartbeat is a request that has kept a session alive.
 type Heartbeat struct {
+	// Number tells it from all other heartbeats of the process: a session tells each of those who trace it of the same
+	// one. 0 if the driver does not number them.
+	Number uint64
 	// RoundTrip is the time from when it was sent until it was known to count.
 	RoundTrip time.Duration
 	// Slack is how far ahead the session's Deadline was just before it was moved; 0 if it had
@@ -81,7 +83,7 @@ type Heartbeat struct {
 }
 
 // A Lister says which lines there are. Only people ask for that, and what they look with: an election
-// knows its name. A session that cannot do that embeds [NoLines].
+// knows its name. A session that cannot do that embeds kit.NoLines.
 type Lister interface {
 	// Lines returns the names of all lines in which somebody stands, and how many do in each. It is
 	// at least as fresh as Line. It reads the names of all members and records of the backend, and
@@ -91,7 +93,7 @@ type Lister interface {
 }
 
 // A Surveyor tells how all elections stand in one request, for pages and lists of a thousand elections. Elections never
-// ask that. A session that would need a request for each line embeds [NoSurvey]: Lines and Head tell the same.
+// ask that. A session that would need a request for each line embeds kit.NoSurvey: Lines and Head tell the same.
 type Surveyor interface {
 	// Survey returns what is at each name of the backend: the first member of the line of that name, as Head
 	// returns it, how many stand in the line, and the record of that name. A line in which nobody stands
@@ -117,18 +119,10 @@ func (s Standing) Line() (l Line, err error) {
 	return l, err
 }
 
-// NoSurvey is for sessions that would need a request for each line, which embed it. Its method returns
-// [errors.ErrUnsupported].
-type NoSurvey struct{}
-
-func (NoSurvey) Survey(context.Context) (map[string]Standing, error) {
-	return nil, errors.ErrUnsupported
-}
-
 // An ImportFinder tells which members no session has ever joined: somebody has imported them from
 // elsewhere, or written them by hand. They stand for ever and are shown as pinned. Only people ask for that,
 // after a restore; Leave removes such a member. A session on a coordinator where members cannot be made so
-// embeds [NoImports].
+// embeds kit.NoImports.
 type ImportFinder interface {
 	// Imported returns those of a line, in order. It is at least as fresh as Line.
 	Imported(ctx context.Context, line string) ([]Member, error)
@@ -137,94 +131,9 @@ type ImportFinder interface {
 // A Dater is for a coordinator whose rights do not cover names that nobody has taken yet, as on
 // ZooKeeper: whoever may create one name on the prefix may create any. So a record beside an election, such as
 // the copy of its fence, may be the work of somebody who has no right on the election. On all other coordinators
-// a session embeds [NoDates]: every such record is believed.
+// a session embeds kit.NoDates: every such record is believed.
 type Dater interface {
 	// Outlived reports whether the record may have been needed since the line stood last: the line does not
 	// stand, or came into being or lost its header after the record came into being. It needs no right on either.
 	Outlived(ctx context.Context, record, line string) (bool, error)
 }
-
-// AlwaysFresh is for sessions whose reads are always fresh, which embed it. Its method does nothing.
-type AlwaysFresh struct{}
-
-func (AlwaysFresh) Refresh(context.Context) error { return nil }
-
-// NoShares is for sessions without shared members, which embed it. Its methods return
-// [errors.ErrUnsupported].
-type NoShares struct{}
-
-func (NoShares) JoinShared(context.Context, string, string, string) (Joined, error) {
-	return Joined{}, errors.ErrUnsupported
-}
-
-func (NoShares) Claim(context.Context, string, string, string, Member) (Joined, error) {
-	return Joined{}, errors.ErrUnsupported
-}
-
-// NoPins is for sessions without pins, which embed it. Their elections cannot be sealed or
-// migrated. Its method returns [errors.ErrUnsupported].
-type NoPins struct{}
-
-func (NoPins) Pin(context.Context, Member, Header, Version) error { return errors.ErrUnsupported }
-
-// NoItems is for sessions without items, which embed it. Its methods return
-// [errors.ErrUnsupported].
-type NoItems struct{}
-
-func (NoItems) Append(context.Context, string, string) (Member, error) {
-	return Member{}, errors.ErrUnsupported
-}
-
-func (NoItems) Remove(context.Context, Member, Member) error { return errors.ErrUnsupported }
-
-func (NoItems) Free(context.Context, string, string) (Member, error) {
-	return Member{}, errors.ErrUnsupported
-}
-
-// NoRecords is for sessions without records, which embed it. Their lines have the zero
-// [Header] and the version [Absent]. Elections work without records, but nobody can then
-// acknowledge a term, ask a leader to resign, raise a fence or make a guarded write. The
-// methods return [errors.ErrUnsupported].
-type NoRecords struct{}
-
-func (NoRecords) Get(context.Context, string) (Record, error) {
-	return Record{}, errors.ErrUnsupported
-}
-
-func (NoRecords) Put(context.Context, string, []byte, *If) (Version, error) {
-	return 0, errors.ErrUnsupported
-}
-
-func (NoRecords) Delete(context.Context, string, *If) error { return errors.ErrUnsupported }
-
-func (NoRecords) List(context.Context, string) ([]string, error) {
-	return nil, errors.ErrUnsupported
-}
-
-func (NoRecords) ReadAll(context.Context, string) ([]Record, error) {
-	return nil, errors.ErrUnsupported
-}
-
-func (NoRecords) Watch(context.Context, string, Version) (Record, error) {
-	return Record{}, errors.ErrUnsupported
-}
-
-// NoLines is for sessions that cannot say which lines there are, which embed it. People must then know the
-// names. Its method returns [errors.ErrUnsupported].
-type NoLines struct{}
-
-func (NoLines) Lines(context.Context) (map[string]int, error) { return nil, errors.ErrUnsupported }
-
-// NoImports is for sessions on coordinators where only sessions make members, which embed it. Its method
-// returns [errors.ErrUnsupported].
-type NoImports struct{}
-
-func (NoImports) Imported(context.Context, string) ([]Member, error) {
-	return nil, errors.ErrUnsupported
-}
-
-// NoDates is for sessions on coordinators whose rights cover each name, also one that nobody has taken yet,
-// which embed it: whoever wrote a record had a right on just that name. Its method returns true.
-type NoDates struct{}
-
-func (NoDates) Outlived(context.Context, string, string) (bool, error) { return true, nil }

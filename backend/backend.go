@@ -64,8 +64,8 @@ type Holder interface {
 // fail with [ErrSessionEnded] once it has ended, with [ErrUnavailable] if the
 // coordinator could not be reached or its answer was lost, and with the cause of ctx if
 // ctx ends first. It is safe for concurrent use. A driver whose coordinator has no
-// shared members, no pins, no items, or no records, embeds [NoShares], [NoPins], [NoItems] or
-// [NoRecords] in its session; see also [NoLines], [NoSurvey], [NoImports] and [NoDates]. A wrapper that embeds a Session
+// shared members, no pins, no items, or no records, embeds their substitutes of package kit in its
+// session: kit.NoShares, kit.NoPins and so on. A wrapper that embeds a Session
 // passes on all that it does not change.
 type Session interface {
 	// Join adds one member with the given value at the end of the line, and returns
@@ -168,7 +168,7 @@ type Session interface {
 	// process ends it, the coordinator hears of that only after f has returned (law L5): so what depends
 	// on the session ends before anybody else can take its place. f must neither block nor call methods of
 	// the session. If the session has ended before, OnEnd calls f at once. The func stop makes f be forgotten.
-	// An [Ender] implements OnEnd.
+	// A kit.Ender implements OnEnd.
 	OnEnd(f func(why error)) (stop func())
 
 	// Err returns nil while the session lives, and afterwards an error that wraps

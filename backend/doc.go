@@ -2,8 +2,9 @@
 // elect runs elections over it; the drivers zookeeper, etcd, consul, local and memory
 // implement it.
 //
-// Applications need only [Open], which takes the URL of a coordinator. The rest is
-// for those who write a driver.
+// Applications need none of it: package succession opens the URL of a coordinator, and package elect does the rest. This
+// package is for those who write a driver, a recipe or a tool. What a driver tells of itself, so that a URL can name its
+// coordinators, is in package [coordinator]; what all drivers have in common is in package [kit].
 //
 // # The idea
 //
@@ -147,13 +148,13 @@
 // # Abilities
 //
 // A coordinator may lack five things. If its sessions do not end by time, Session TTL is 0. If
-// it has no shared members, no pins, no items, or no records, its sessions embed [NoShares],
-// [NoPins], [NoItems] or [NoRecords]. Package elect works without all five; package migrate needs
+// it has no shared members, no pins, no items, or no records, its sessions embed NoShares,
+// NoPins, NoItems or NoRecords of package [kit]. Package elect works without all five; package migrate needs
 // pins and records. Five more are for people, or for coordinators of one kind. Most drivers embed their substitutes:
-// [NoLines], [NoSurvey], [NoImports], [NoDates] and [AlwaysFresh].
+// NoLines, NoSurvey, NoImports, NoDates and AlwaysFresh.
 //
 // There is one kind of session, so a wrapper that embeds one passes everything on. A driver that cannot watch places
-// makes WatchPlace of Gone and Ahead ([kit.WatchPlace]), and Head of Line. [FirstFree] and [ClaimedBefore] decide
+// makes WatchPlace of Gone and Ahead ([kit.WatchPlace]), and Head of Line. [kit.FirstFree] and [kit.ClaimedBefore] decide
 // about claims. A wrapper that changes what Ahead says must
 // also change what Join and WatchPlace tell.
 //
@@ -202,25 +203,32 @@
 //     an answer from an answer that was lost;
 //   - its recipe: the requests of each method. Join must find its own member after a lost
 //     answer, or make sure that none comes late. Ahead reads the member in front, the member
-//     itself and the record at one instant, and [PlaceOf] decides;
+//     itself and the record at one instant, and [kit.PlaceOf] decides;
 //   - its deadline rule: which heartbeat proves that the session lives, and how long. It also tells its
 //     life of each heartbeat that has moved the deadline ([kit.Life.Beat]), for metrics.
 //
-// Embed [NoShares], [NoPins], [NoItems], [NoRecords], [NoLines] and [NoSurvey] until there is what they stand for.
+// Embed what kit has for abilities that are not there yet, such as kit.NoPins, until there is what they stand for.
 // Run package conformance from the first day on: it says which law is not kept, and what was seen. Package memory keeps each law in the fewest words; package
 // etcd is the one to read for a coordinator that is a server. Package [example] is a whole driver in 400 lines,
 // for a small coordinator behind HTTP: copy its folder into a module of your own, with the test that has the suite
 // judge it. CONTRIBUTING.md says which file of a driver has what.
 //
-// A driver registers what it tells of itself from init ([Register]). Scheme and Open are enough to open URLs. The other
-// fields of [Driver] make the tools of this module know the driver like those that are here, with no edit elsewhere: the
+// A driver registers what it tells of itself from init ([coordinator.Register]). Scheme and Open are enough to open URLs. The other
+// fields of [coordinator.Driver] make the tools of this module know the driver like those that are here, with no edit elsewhere: the
 // command completes its URLs, prints what to grant, says that something else is at an address, and has the
-// suite run on a cluster in use. For that the driver brings an [Operator], which acts on the coordinator as people do and
+// suite run on a cluster in use. For that the driver brings a [coordinator.Operator], which acts on the coordinator as people do and
 // uses none of the driver's sessions, because tests judge the sessions by such acts.
 //
 // [kit]: https://pkg.go.dev/github.com/succession-dev/succession/backend/kit
 // [kit.Life.Beat]: https://pkg.go.dev/github.com/succession-dev/succession/backend/kit#Life.Beat
 // [kit.WatchPlace]: https://pkg.go.dev/github.com/succession-dev/succession/backend/kit#WatchPlace
+// [kit.FirstFree]: https://pkg.go.dev/github.com/succession-dev/succession/backend/kit#FirstFree
+// [kit.ClaimedBefore]: https://pkg.go.dev/github.com/succession-dev/succession/backend/kit#ClaimedBefore
+// [kit.PlaceOf]: https://pkg.go.dev/github.com/succession-dev/succession/backend/kit#PlaceOf
+// [coordinator]: https://pkg.go.dev/github.com/succession-dev/succession/backend/coordinator
+// [coordinator.Driver]: https://pkg.go.dev/github.com/succession-dev/succession/backend/coordinator#Driver
+// [coordinator.Register]: https://pkg.go.dev/github.com/succession-dev/succession/backend/coordinator#Register
+// [coordinator.Operator]: https://pkg.go.dev/github.com/succession-dev/succession/backend/coordinator#Operator
 // [example]: https://pkg.go.dev/github.com/succession-dev/succession/backend/kit/example
 // [elect.Election.Leader]: https://pkg.go.dev/github.com/succession-dev/succession/elect#Election.Leader
 // [record.Value.Get]: https://pkg.go.dev/github.com/succession-dev/succession/recipes/record#Value.Get

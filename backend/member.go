@@ -1,6 +1,9 @@
 package backend
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // A Member is one entry in a line. Members are values: two are the same member if they
 // are equal but for Pinned.
@@ -24,6 +27,10 @@ type Member struct {
 	// false, as Position.
 	Pinned bool
 }
+
+// Subject names m to whoever claims it: its key and its position. No other item of any line has the same
+// subject. The value of a claim ends with the subject of its item, behind a newline ([Sharer] Claim).
+func (m Member) Subject() string { return fmt.Sprintf("%s %d", m.Key, m.Position) }
 
 // A Line is a whole line in order, the first member first, and the election's header,
 // which was read no earlier than the members.
@@ -73,41 +80,4 @@ type Place struct {
 	Ahead Member
 	// Header is the election's header, read no earlier than the line.
 	Header Header
-}
-
-// PlaceOf decides where m stands, for all drivers. m is as the line has it now: it counts
-// whether m is pinned. ahead is the member that m waits for, or nil; see [Awaited]. h is the header, read
-// no earlier than the line.
-//
-// If the election is sealed, the seal stands pinned at the head of its line. For every
-// other member PlaceOf fails with a [*SealedError], also for one that is at the head because
-// the seal was removed. It fails with [ErrHeader] if m is first and has no token, and for every member if
-// this version does not know of what the header says that a leader needs ([Header.Understood]).
-func PlaceOf(m Member, ahead *Member, h Header) (Place, error) {
-	if h.Sealed != "" && !(ahead == nil && m.Pinned) {
-		return Place{}, &SealedError{To: h.Sealed}
-	}
-	if err := h.Understood(); err != nil {
-		return Place{}, err
-	}
-	if ahead != nil {
-		return Place{Ahead: *ahead, Header: h}, nil
-	}
-	token, err := h.Token(m.Position)
-	if err != nil {
-		return Place{}, err
-	}
-	return Place{First: true, Token: token, Header: h}, nil
-}
-
-// Awaited returns the index of the member that the i-th in line waits for, or -1 if that is
-// first (law L9). shared says of each in front, and of the i-th itself, whether it is shared.
-func Awaited(i int, shared func(i int) bool) int {
-	front := i - 1
-	if i > 0 && shared(i) {
-		for front >= 0 && shared(front) {
-			front--
-		}
-	}
-	return front
 }

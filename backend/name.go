@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/succession-dev/succession/internal/redact"
 )
 
 const (
@@ -22,7 +24,7 @@ const (
 // or "..".
 func CheckName(name string) error {
 	bad := func(why string) error {
-		return fmt.Errorf("%w name %q: %s", ErrInvalid, redactPath(name), why) // it may be the path of a URL
+		return fmt.Errorf("%w name %q: %s", ErrInvalid, redact.Path(name), why) // it may be the path of a URL
 	}
 	switch {
 	case name == "":

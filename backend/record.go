@@ -79,6 +79,8 @@ type Header struct {
 	// Resign is the token of the newest term whose leader has been asked to
 	// resign. No leader obeys a larger number than its own token.
 	Resign uint64 `json:"resign,omitempty"`
+	// Asked is for people: who has asked for Resign, and after a newline why. Empty means that nobody has said it.
+	Asked string `json:"asked,omitempty"`
 	// Sealed is the URL of the coordinator that the election has moved to: nobody
 	// leads here again. Empty means that the election is here.
 	Sealed string `json:"sealed,omitempty"`

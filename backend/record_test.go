@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 func TestHeaderRoundTrip(t *testing.T) {
@@ -67,12 +68,12 @@ func TestUnderstood(t *testing.T) {
 	m, ahead := backend.Member{Key: "b", Position: 2}, backend.Member{Key: "a", Position: 1}
 	h := backend.Header{Later: `{"needs":"weights"}`}
 	for _, front := range []*backend.Member{nil, &ahead} {
-		if p, err := backend.PlaceOf(m, front, h); !errors.Is(err, backend.ErrHeader) || !strings.Contains(err.Error(), "weights") || p != (backend.Place{}) {
+		if p, err := kit.PlaceOf(m, front, h); !errors.Is(err, backend.ErrHeader) || !strings.Contains(err.Error(), "weights") || p != (backend.Place{}) {
 			t.Errorf("behind %v: %+v, %v", front, p, err)
 		}
 	}
 	h.Sealed = "etcd://elsewhere"
-	if _, err := backend.PlaceOf(m, nil, h); !errors.Is(err, backend.ErrSealed) {
+	if _, err := kit.PlaceOf(m, nil, h); !errors.Is(err, backend.ErrSealed) {
 		t.Errorf("sealed: %v", err)
 	}
 }
@@ -99,7 +100,7 @@ func TestToken(t *testing.T) {
 		if got := (backend.Line{Header: h}).Token(m); got != tt.want {
 			t.Errorf("fence %d, position %d: the line says token %d, want %d", tt.fence, tt.position, got, tt.want)
 		}
-		if p, placed := backend.PlaceOf(m, nil, h); p.Token != tt.want || (placed == nil) != (err == nil) {
+		if p, placed := kit.PlaceOf(m, nil, h); p.Token != tt.want || (placed == nil) != (err == nil) {
 			t.Errorf("fence %d, position %d: the place is %+v, %v", tt.fence, tt.position, p, placed)
 		}
 	}

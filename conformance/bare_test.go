@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/conformance"
 	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/rig/lane"
@@ -44,19 +45,19 @@ func (b *bare) Session(ctx context.Context) (backend.Session, error) {
 type (
 	full          struct{ backend.Session }
 	withoutShares struct {
-		backend.NoShares
+		kit.NoShares
 		full
 	}
 	withoutPins struct {
-		backend.NoPins
+		kit.NoPins
 		full
 	}
 	withoutItems struct {
-		backend.NoItems
+		kit.NoItems
 		full
 	}
 	withoutRecords struct {
-		backend.NoRecords
+		kit.NoRecords
 		full
 	}
 )

@@ -43,6 +43,13 @@ type Faults struct {
 	// LoseAnswer lets the client's next write take effect and loses its answer.
 	LoseAnswer func(b backend.Backend)
 
+	// HoldBack lets skip writes of the client pass, and holds the next one back on its way to the coordinator. It arrives
+	// there when release is called, whatever has become of the client, its session and its members by then. The connection
+	// that has carried it breaks for the client, which can make others at once. A heartbeat is no write. held reports
+	// whether a write is held back, before the client can know. release returns when the coordinator has answered it. If none is
+	// held back, release ends the fault.
+	HoldBack func(b backend.Backend, skip int) (held func() bool, release func())
+
 	// Kill makes the client vanish without telling the coordinator, as a crash does. The
 	// suite calls the client's Close later, to free what it holds in this process.
 	Kill func(b backend.Backend)
@@ -150,6 +157,7 @@ const (
 	Sever         = engine.Sever
 	Hide          = engine.Hide
 	LoseAnswer    = engine.LoseAnswer
+	HoldBack      = engine.HoldBack
 	Kill          = engine.Kill
 	Process       = engine.Process
 	Restart       = engine.Restart
@@ -193,7 +201,7 @@ const (
 
 // faultNames are all faults and abilities, in the order of the documentation.
 var faultNames = []Fault{
-	Expire, Cut, Mute, Deafen, Sever, Hide, LoseAnswer, Kill, Process, Restart, Pause, Remove, Drop,
+	Expire, Cut, Mute, Deafen, Sever, Hide, LoseAnswer, HoldBack, Kill, Process, Restart, Pause, Remove, Drop,
 	Reset, Compact, Rewind, Promote, PromoteBeside, Clock, Cluster, Isolate, Failover, Requests, Bytes, Deadlines, Shares, Records, Pins, Items,
 	Places,
 }

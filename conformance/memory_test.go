@@ -44,6 +44,11 @@ func of(b backend.Backend) *memory.Backend {
 	}
 }
 
+// writes are the calls that change something.
+var writes = []memory.Op{
+	memory.OpJoin, memory.OpClaim, memory.OpLeave, memory.OpPin, memory.OpAppend, memory.OpRemove, memory.OpPut, memory.OpDelete,
+}
+
 func harnessOf(c *memory.Coordinator, wrap func(backend.Backend) backend.Backend) conformance.Harness {
 	var mu sync.Mutex
 	var clients []backend.Backend
@@ -120,7 +125,14 @@ func harnessOf(c *memory.Coordinator, wrap func(backend.Backend) backend.Backend
 				if w, ok := b.(*broken.Backend); ok {
 					w.LoseAnswer()
 				}
-				of(b).LoseAnswer(memory.OpJoin, memory.OpLeave, memory.OpPin, memory.OpAppend, memory.OpRemove, memory.OpPut, memory.OpDelete)
+				of(b).LoseAnswer(writes...)
+			},
+			HoldBack: func(b backend.Backend, skip int) (held func() bool, release func()) {
+				held, release = of(b).HoldBack(skip, writes...)
+				if w, ok := b.(*broken.Backend); ok {
+					return held, w.HoldBack(skip, release)
+				}
+				return held, release
 			},
 			Kill: func(b backend.Backend) {
 				if w, ok := b.(*broken.Backend); !ok || !w.Kill() {

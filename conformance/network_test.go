@@ -43,6 +43,16 @@ func echo(t *testing.T) string {
 	return l.Addr().String()
 }
 
+// reached returns when the proxy has counted n bytes to the server, which it may do after the server has answered them.
+func reached(t *testing.T, p *proxy.Proxy, n int64) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := p.Wait(ctx, func(s proxy.Stats) bool { return s.ToServer == n }); err != nil {
+		t.Errorf("%d bytes have not reached the server at %s: %v", n, p.Addr(), err)
+	}
+}
+
 // Each network fault hits all proxies of a client, in the direction of the fault, until it is
 // healed.
 func TestNetwork(t *testing.T) {
@@ -78,6 +88,7 @@ func TestNetwork(t *testing.T) {
 				t.Cleanup(func() { c.Close() })
 				b.proxies, conns = append(b.proxies, p), append(conns, c)
 				says(t, c, request) // so it is open on both sides
+				reached(t, p, int64(len(request)))
 			}
 			heal := tt.fault(b)
 			for i, c := range conns {
@@ -91,12 +102,7 @@ func TestNetwork(t *testing.T) {
 					t.Errorf("server %d: read %d bytes, %v", i, n, err)
 				}
 				if tt.reaches {
-					ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-					err := b.proxies[i].Wait(ctx, func(s proxy.Stats) bool { return s.ToServer == 2*int64(len(request)) })
-					cancel()
-					if err != nil {
-						t.Errorf("server %d: the request has not reached it: %v", i, err)
-					}
+					reached(t, b.proxies[i], 2*int64(len(request)))
 				} else if got := b.proxies[i].Stats().ToServer; got != int64(len(request)) {
 					t.Errorf("server %d: %d bytes have reached it, want those of the first request", i, got)
 				}

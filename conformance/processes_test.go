@@ -14,6 +14,7 @@ import (
 
 	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/conformance"
 	"github.com/succession-dev/succession/conformance/internal/broken"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
@@ -26,7 +27,7 @@ import (
 const flawedScheme = "flawed"
 
 func TestMain(m *testing.M) {
-	backend.Register(backend.Driver{Scheme: flawedScheme, Open: func(u *backend.URL) (backend.Backend, error) {
+	coordinator.Register(coordinator.Driver{Scheme: flawedScheme, Open: func(u *coordinator.URL) (backend.Backend, error) {
 		flaw, ttl := u.Text("flaw", ""), u.Duration("ttl", 0)
 		if err := u.Err(); err != nil {
 			return nil, err

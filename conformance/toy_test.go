@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/internal/again"
 )
 
@@ -77,16 +78,16 @@ func (b *toyBackend) Close() error {
 
 // A toySession is a client's session.
 type toySession struct {
-	backend.NoShares
-	backend.NoPins
-	backend.NoItems
-	backend.NoRecords
-	backend.AlwaysFresh
-	backend.NoLines
-	backend.NoSurvey
-	backend.NoImports
-	backend.NoDates
-	backend.Ender
+	kit.NoShares
+	kit.NoPins
+	kit.NoItems
+	kit.NoRecords
+	kit.AlwaysFresh
+	kit.NoLines
+	kit.NoSurvey
+	kit.NoImports
+	kit.NoDates
+	kit.Ender
 	c    *toy
 	done chan struct{}
 }

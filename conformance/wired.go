@@ -81,6 +81,9 @@ func (w wired) Standby(ctx context.Context, f Fault) (*engine.Replica, error) {
 	}
 	return w.h.Faults.Promote(ctx)
 }
+func (w wired) HoldBack(b backend.Backend, skip int) (held func() bool, release func()) {
+	return w.h.Faults.HoldBack(b, skip)
+}
 func (w wired) Process(election, id string) *exec.Cmd { return w.h.Faults.Process(election, id) }
 func (w wired) Requests(b backend.Backend) int64      { return w.h.Faults.Requests(b) }
 func (w wired) Bytes(b backend.Backend) int64         { return w.h.Faults.Bytes(b) }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/consul"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/operate"
@@ -93,7 +94,7 @@ var wide = []string{`key_prefix "app/" { policy = "write" }`, `session "successi
 // policies returns the rules of a candidate of the election, of who only looks, and of an operator.
 func policies(t *testing.T, election string) (candidate, observer, operator []string) {
 	t.Helper()
-	u, err := backend.ParseURL("consul://127.0.0.1/app")
+	u, err := coordinator.ParseURL("consul://127.0.0.1/app")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -585,7 +586,7 @@ func TestTokenReplaced(t *testing.T) {
 
 // Where sessions belong to agents, the rights that are printed say that they are over the sessions of others.
 func TestRightsOnAgents(t *testing.T) {
-	u, err := backend.ParseURL("consul:///app?agent-node=on")
+	u, err := coordinator.ParseURL("consul:///app?agent-node=on")
 	if err != nil {
 		t.Fatal(err)
 	}

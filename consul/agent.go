@@ -7,12 +7,13 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 )
 
 // agentConfig returns the configuration of Consul's client that u asks for. What u does not say is
 // taken from the environment of Consul's own tools. agentConfig returns [backend.ErrInvalid] if a
-// parameter is wrong; [backend.URL.Err] is for the caller.
-func agentConfig(u *backend.URL) (*api.Config, error) {
+// parameter is wrong; [coordinator.URL.Err] is for the caller.
+func agentConfig(u *coordinator.URL) (*api.Config, error) {
 	c := api.DefaultConfig()
 	c.Datacenter = u.Text("dc", c.Datacenter)
 	c.Namespace = u.Text("namespace", c.Namespace)

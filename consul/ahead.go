@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 // Ahead reads the line and the header in one snapshot; see [backend.Session]. For a member
@@ -37,10 +38,10 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, e
 	}
 	s.faces(key, m, frontOf(line.Members, i))
 	var ahead *backend.Member
-	if front := backend.Awaited(i, func(i int) bool { return line.Members[i].Shared }); front >= 0 {
+	if front := kit.Awaited(i, func(i int) bool { return line.Members[i].Shared }); front >= 0 {
 		ahead = &line.Members[front]
 	}
-	return backend.PlaceOf(line.Members[i], ahead, line.Header)
+	return kit.PlaceOf(line.Members[i], ahead, line.Header)
 }
 
 // missing says why m is not in line. If m is ours, that may be because the session has

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 // Free returns the first item that nobody claims; see [backend.Items]. Of a long line of items the session remembers the
@@ -37,7 +38,7 @@ func (s *session) Free(ctx context.Context, items, claims string) (backend.Membe
 				s.heading(items, known[i+1:])
 			}
 		}
-		if item, free, err := backend.FirstFree(standing, taken); free || err != nil {
+		if item, free, err := kit.FirstFree(standing, taken); free || err != nil {
 			return item, err
 		}
 		known, more = known[len(some):], min(len(taken)+1, maxOps/2)
@@ -48,7 +49,7 @@ func (s *session) Free(ctx context.Context, items, claims string) (backend.Membe
 	}
 	standing := membersOf(items, folder, r.pairs)
 	s.heading(items, standing)
-	item, free, err := backend.FirstFree(standing, taken)
+	item, free, err := kit.FirstFree(standing, taken)
 	if err == nil && !free {
 		err = backend.ErrTaken
 	}
@@ -109,11 +110,11 @@ func (s *session) claimed(ctx context.Context, m backend.Member, record, item st
 	if i < 0 {
 		return j, s.missing(ctx, m)
 	}
-	if p := r.find(item); p == nil || p.CreateIndex != position || backend.ClaimedBefore(m, claims) {
+	if p := r.find(item); p == nil || p.CreateIndex != position || kit.ClaimedBefore(m, claims) {
 		return j, fmt.Errorf("%w: %s", backend.ErrTaken, item)
 	}
 	s.faces(key, m, frontOf(claims, i))
-	p, err := backend.PlaceOf(m, nil, l.Header)
+	p, err := kit.PlaceOf(m, nil, l.Header)
 	j = backend.Joined{Member: m, Place: &p}
 	if record != "" && r.find(s.b.o.key(record)) == nil {
 		j.Record = &backend.Record{Name: record, Version: backend.Absent}

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/internal/security"
 )
@@ -16,18 +16,18 @@ const driver kit.Scheme = "consul"
 const defaultPort = "8500" // ports.http
 
 func init() {
-	backend.Register(backend.Driver{
+	coordinator.Register(coordinator.Driver{
 		Scheme:  string(driver),
 		Open:    kit.Opener(Open),
 		Title:   "Consul",
 		Example: "consul://127.0.0.1:8500/app",
 		About:   "a Consul cluster, by the agent on this machine",
 		Port:    defaultPort,
-		TLS: func(u *backend.URL) bool {
+		TLS: func(u *coordinator.URL) bool {
 			on, _ := strconv.ParseBool(os.Getenv("CONSUL_HTTP_SSL")) // as Consul's client reads it
 			return on || security.Asked(u)
 		},
-		Probe: backend.Probe{
+		Probe: coordinator.Probe{
 			Ask: "GET /v1/status/leader HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
 			Answers: []string{
 				"X-Consul-", "Access-Control-Expose-Headers: x-consul-",

@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 // A front says who may stand in front of a member, of those whom the member waits for.
@@ -73,7 +74,7 @@ func (s *session) step(ctx context.Context, m backend.Member, key string, f *fro
 			s.faces(key, m, &front{f.near[i:], f.beyond})
 			ahead := memberOf(m.Line, folder, e)
 			s.disown([]backend.Member{ahead})
-			p, err = backend.PlaceOf(m, &ahead, l.Header)
+			p, err = kit.PlaceOf(m, &ahead, l.Header)
 			return p, true, err
 		}
 	}
@@ -81,7 +82,7 @@ func (s *session) step(ctx context.Context, m backend.Member, key string, f *fro
 		return p, false, nil
 	}
 	s.faces(key, m, new(front))
-	p, err = backend.PlaceOf(m, nil, l.Header)
+	p, err = kit.PlaceOf(m, nil, l.Header)
 	return p, true, err
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/consul"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
@@ -197,7 +198,7 @@ func placeIn(l backend.Line, m backend.Member) (backend.Place, error) {
 	if i < 0 {
 		return backend.Place{}, backend.ErrNotMember
 	}
-	if front := backend.Awaited(i, func(i int) bool { return l.Members[i].Shared }); front >= 0 {
+	if front := kit.Awaited(i, func(i int) bool { return l.Members[i].Shared }); front >= 0 {
 		return backend.Place{Ahead: l.Members[front], Header: l.Header}, nil
 	}
 	return backend.Place{First: true, Token: l.Token(m), Header: l.Header}, nil

@@ -35,6 +35,23 @@ func TestManyLeave(t *testing.T) {
 	rig.ManyLeave(t, c, sessionOf(t, b), session(t, agent.Addrs()[0], &consul.Options{TTL: 15 * time.Second}), coordtest.Name(t), 100)
 }
 
+// The faults of writes are what they say.
+func TestFaultsOfWrites(t *testing.T) {
+	t.Parallel()
+	agent := coordtest.NewConsul(t, nil)
+	c, err := consulrig.Start(agent.Servers()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	b, err := consul.New(c.Config(), &consul.Options{TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	rig.CheckWrites(t, c, sessionOf(t, b), session(t, agent.Addrs()[0], nil), coordtest.Name(t), true)
+}
+
 // Many that have joined one line ask at once where they stand: most share readings of the line.
 func TestLookTogether(t *testing.T) {
 	t.Parallel()

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/internal/security"
 )
@@ -34,7 +35,7 @@ import (
 // token for each request.
 //
 // Open does not connect; [Backend.Session] does. The caller closes the backend.
-func Open(u *backend.URL) (*Backend, error) {
+func Open(u *coordinator.URL) (*Backend, error) {
 	o := &Options{
 		TTL:            u.Duration("ttl", 0),
 		ConnectTimeout: u.Duration("connect", 0),

@@ -8,15 +8,16 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 )
 
-// An operator is a [backend.Operator] with Consul's own client.
+// An operator is a [coordinator.Operator] with Consul's own client.
 type operator struct {
 	kv     *api.KV
 	prefix string
 }
 
-func newOperator(u *backend.URL) (backend.Operator, error) {
+func newOperator(u *coordinator.URL) (coordinator.Operator, error) {
 	c, err := agentConfig(u)
 	if err != nil {
 		return nil, err

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/internal/naming"
 )
@@ -13,7 +13,7 @@ import (
 // Rights returns the ACL policies for one election, on the prefix and the node of the URL: of a candidate, of who
 // only looks, and of an operator. Each begins with a line that says whose it is, and an empty line ends it. Rights
 // sends nothing.
-func Rights(u *backend.URL, election string) string {
+func Rights(u *coordinator.URL, election string) string {
 	o := &Options{Node: cmp.Or(u.Text("node", ""), defaultNode), AgentNode: u.Text("agent-node", "") == "on"}
 	o.Prefix = strings.Trim(u.Path, "/")
 	candidate, observer, operator := o.policies(election)

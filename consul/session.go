@@ -15,9 +15,9 @@ import (
 // A session has one session of Consul at a time. It ends when its deadline passes, when
 // Consul says that there is no such session, or when it is closed, whichever is first.
 type session struct {
-	backend.AlwaysFresh // every read is consistent
+	kit.AlwaysFresh // every read is consistent
 	*kit.Life
-	backend.NoDates
+	kit.NoDates
 	b     *Backend
 	id    string // of its first session of Consul, which its members are named after
 	lease lease.Lease

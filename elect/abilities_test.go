@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/memory"
@@ -29,9 +30,9 @@ func (b bare) Session(ctx context.Context) (backend.Session, error) {
 }
 
 type bareSession struct {
-	backend.NoShares
-	backend.NoPins
-	backend.NoItems
+	kit.NoShares
+	kit.NoPins
+	kit.NoItems
 	noRecords
 	rest
 }
@@ -41,7 +42,7 @@ type (
 	rest      struct{ deep }
 	deep      struct{ backend.Session }
 	noRecords struct {
-		backend.NoRecords
+		kit.NoRecords
 		watches *atomic.Int64
 	}
 )

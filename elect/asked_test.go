@@ -3,6 +3,7 @@ package elect_test
 import (
 	"errors"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,4 +54,65 @@ func TestAskedOfNoTerm(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The leader is told who has asked it to resign and why, and so says the history. What somebody has written into the header
+// otherwise is not passed on.
+func TestAskedByWhom(t *testing.T) {
+	for name, tt := range map[string]struct {
+		asked string // written by hand, in the place of what the operator says
+		want  string
+	}{
+		"an operator":     {"", "asked to resign by anna: the disk is replaced"},
+		"several lines":   {"anna\na\nb", "asked to resign"},
+		"control letters": {"anna\n\x1b[2J", "asked to resign"},
+		"too long":        {"anna\n" + strings.Repeat("x", 600), "asked to resign"},
+		"only who":        {"anna", "asked to resign by anna"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual.Run(t, func(t *testing.T, c *memory.Coordinator) {
+				b := virtual.Client(t, c, "a")
+				e := elect.New(b, "e", &elect.Options{ID: "a", History: 5})
+				term := virtual.Must[*elect.Term](t)(e.Campaign(t.Context()))
+				if tt.asked == "" {
+					op := operate.New(virtual.Client(t, c, "operator"), "e", "anna")
+					virtual.Must[elect.Leader](t)(op.AskToResign(t.Context(), &operate.ResignOptions{Reason: "the disk is replaced"}))
+				} else {
+					s := virtual.Must[backend.Session](t)(b.Session(t.Context()))
+					h := backend.Header{Resign: term.Token(), Asked: tt.asked}
+					virtual.Must[backend.Version](t)(s.Put(t.Context(), "e", h.Encode(), nil))
+				}
+				<-term.Context().Done()
+				if err := term.Check(); !errors.Is(err, elect.ErrAsked) || !strings.HasSuffix(err.Error(), ": "+tt.want) {
+					t.Errorf("the leader is told %v; want %q", err, tt.want)
+				}
+				term.Resign(t.Context())
+				past := virtual.Must[[]elect.Past](t)(e.History(t.Context()))
+				if len(past) != 1 || past[0].Why != tt.want {
+					t.Errorf("the history is %+v; want %q", past, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// A reason that could not be told is refused before anybody is asked.
+func TestAskedWithoutReason(t *testing.T) {
+	virtual.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		e := elect.New(virtual.Client(t, c, "a"), "e", &elect.Options{ID: "a"})
+		term := virtual.Must[*elect.Term](t)(e.Campaign(t.Context()))
+		defer term.Resign(t.Context())
+		for _, reason := range []string{"two\nlines", "\x00", strings.Repeat("x", 513)} {
+			op := operate.New(virtual.Client(t, c, "operator"), "e", "anna")
+			if _, err := op.AskToResign(t.Context(), &operate.ResignOptions{Reason: reason}); !errors.Is(err, backend.ErrInvalid) {
+				t.Errorf("the reason %.20q: %v", reason, err)
+			}
+			if err := op.Pause(t.Context(), reason); !errors.Is(err, backend.ErrInvalid) {
+				t.Errorf("a pause for the reason %.20q: %v", reason, err)
+			}
+		}
+		if err := term.Check(); err != nil {
+			t.Error(err)
+		}
+	})
 }

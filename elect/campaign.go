@@ -43,14 +43,15 @@ func (e *Election) TryCampaign(ctx context.Context) (*Term, error) {
 
 // campaign is Campaign, or TryCampaign if once is true, for a term whose context ends when
 // life ends.
-func (e *Election) campaign(ctx, life context.Context, once bool) (*Term, error) {
+func (e *Election) campaign(ctx, life context.Context, once bool) (_ *Term, err error) {
 	if err := e.valid(); err != nil {
 		return nil, err
 	}
+	e.tellStarted()
 	wait := backoff.New(ctx)
 	yields := backoff.Backoff{Min: 100 * time.Millisecond, Max: 30 * time.Second, Jitter: backoff.JitterOf(ctx)}
 	var yielded time.Time // the last time
-	defer e.forget(false)
+	defer e.tellFailed(&err)
 	for {
 		t, err := e.attempt(ctx, life, &wait, once)
 		if err == nil {
@@ -76,6 +77,21 @@ func (e *Election) campaign(ctx, life context.Context, once bool) (*Term, error)
 		if err := wait.After(ctx, err); err != nil {
 			return nil, err
 		}
+	}
+}
+
+// tellStarted tells that a campaign begins. It and the next are not inlined, for the sake of the stack.
+//
+//go:noinline
+func (e *Election) tellStarted() { e.trace(trace.Event{Kind: trace.Started}) }
+
+// tellFailed tells that a campaign has ended without a term, if it has.
+//
+//go:noinline
+func (e *Election) tellFailed(err *error) {
+	e.forget(false)
+	if *err != nil {
+		e.trace(trace.Event{Kind: trace.Finished, Err: *err})
 	}
 }
 
@@ -173,7 +189,7 @@ func (st *standing) stand(ctx context.Context, margin time.Duration, wait *backo
 			return p, st.notFirst(&p.Ahead)
 		default:
 			wait.Reset() // m waits in line: nothing is wrong any more
-			st.tellAhead(&p.Ahead)
+			st.tellAhead(p)
 		}
 	}
 }
@@ -220,14 +236,18 @@ func (st *standing) tellYielded(err error) {
 }
 
 // tellAhead tells of the member that this one waits for, if it is another than before.
-func (st *standing) tellAhead(ahead *backend.Member) {
-	was := st.ahead
+func (st *standing) tellAhead(p *backend.Place) {
+	ahead, was := &p.Ahead, st.ahead
 	if was.Pinned = ahead.Pinned; *ahead == was { // a driver may learn only later that it is pinned
 		return
 	}
 	st.ahead = *ahead
 	st.e.o.Logger.Info("waiting", "ahead", st.inFront())
-	st.e.trace(trace.Event{Kind: trace.Waiting, Member: st.m, Ahead: *ahead})
+	var why error
+	if gate := p.Header.Choice.Gate; gate != 0 && (ahead.Position == gate || ahead.Position == 0) { // a driver may not read positions
+		why = ErrPaused
+	}
+	st.e.trace(trace.Event{Kind: trace.Waiting, Member: st.m, Ahead: *ahead, Err: why})
 }
 
 // noteAhead notes, if the deadline of ctx has come, whom the candidate has waited for until then. It and the

@@ -45,7 +45,7 @@ func (e *Election) joined(ctx context.Context, s backend.Session, m backend.Memb
 	}
 	if e.o.Trace != nil {
 		st.stop = s.TraceHeartbeats(func(b backend.Heartbeat) {
-			e.trace(trace.Event{Kind: trace.Heartbeat, Member: m, RoundTrip: b.RoundTrip, Slack: b.Slack})
+			e.trace(trace.Event{Kind: trace.Heartbeat, Member: m, Number: b.Number, TTL: s.TTL(), RoundTrip: b.RoundTrip, Slack: b.Slack})
 		})
 	}
 	return st

@@ -214,7 +214,12 @@ func (t *Term) watchPlace(ctx context.Context, p *backend.Place) {
 func (t *Term) heed(p *backend.Place) {
 	h := &p.Header
 	asked := t.token <= h.Resign && h.Resign <= max(t.token, p.Token)
-	if asked || h.Choice.Gate != 0 && h.Choice.Gate != t.gate {
+	if !asked && (h.Choice.Gate == 0 || h.Choice.Gate == t.gate) {
+		return
+	}
+	if by := header.Asked(h); asked && by != "" {
+		t.lose(fmt.Errorf("%w by %s", ErrAsked, by))
+	} else {
 		t.lose(ErrAsked)
 	}
 }
@@ -355,6 +360,7 @@ func (t *Term) Resign(ctx context.Context) error {
 	bounded, cancel := t.e.resignContext(ctx) // for all that follows
 	defer cancel()
 	t.leaveErr = t.st.leaveWithin(bounded, time.Since(t.ended))
+	t.e.trace(trace.Event{Kind: trace.Finished, Member: t.m})
 	t.watching.Wait()
 	t.deadline.Stop()
 	t.history.close(bounded, t.s.Err() != nil)

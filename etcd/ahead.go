@@ -8,6 +8,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 // Ahead says who stands just in front of m; see [backend.Session]. It is one transaction,
@@ -107,7 +108,7 @@ func (s *session) judge(ctx context.Context, m backend.Member, ahead *backend.Me
 
 // place is judge for a header that has been parsed, and a member that stands.
 func (s *session) place(ctx context.Context, m backend.Member, ahead *backend.Member, h backend.Header, heartbeat ack, term uint64) (backend.Place, error) {
-	p, err := backend.PlaceOf(m, ahead, h)
+	p, err := kit.PlaceOf(m, ahead, h)
 	if err != nil {
 		return p, err
 	}

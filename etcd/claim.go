@@ -10,6 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 // Free returns the first item that nobody claims; see [backend.Items]. It is one transaction, which reads the claims
@@ -43,7 +44,7 @@ func (s *session) Free(ctx context.Context, items, claims string) (backend.Membe
 			end = r.upTo
 		}
 		slices.SortFunc(first, func(a, b backend.Member) int { return cmp.Compare(a.Position, b.Position) })
-		item, free, err := backend.FirstFree(first, taken)
+		item, free, err := kit.FirstFree(first, taken)
 		switch {
 		case err != nil:
 			return item, err
@@ -132,7 +133,7 @@ func (s *session) judgeClaim(ctx context.Context, m, item backend.Member) (*back
 	}
 	now := rangeOf(resp, 3).Kvs
 	if len(now) == 0 || now[0].CreateRevision != int64(item.Position) ||
-		backend.ClaimedBefore(m, s.b.membersOf(m.Line, rangeOf(resp, 2).Kvs)) {
+		kit.ClaimedBefore(m, s.b.membersOf(m.Line, rangeOf(resp, 2).Kvs)) {
 		return nil, fmt.Errorf("%w: %s", backend.ErrTaken, item.Key)
 	}
 	p, err := s.judge(ctx, m, nil, heartbeat, resp)

@@ -173,3 +173,11 @@ func transfer(t *testing.T, cluster *coordtest.Etcd, to int) {
 		t.Fatal(err)
 	}
 }
+
+// The faults of writes are what they say.
+func TestFaultsOfWrites(t *testing.T) {
+	t.Parallel()
+	addr := sharedEtcd(t).Addrs()[0]
+	c := newClient(t, addr)
+	rig.CheckWrites(t, c.rig, c.session(t), newClient(t, addr).session(t), coordtest.Name(t), true)
+}

@@ -3,7 +3,7 @@ package etcd
 import (
 	"time"
 
-	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/internal/security"
 )
@@ -14,7 +14,7 @@ const driver kit.Scheme = "etcd"
 const defaultPort = "2379" // --listen-client-urls
 
 func init() {
-	backend.Register(backend.Driver{
+	coordinator.Register(coordinator.Driver{
 		Scheme:  string(driver),
 		Open:    kit.Opener(Open),
 		Title:   "etcd",
@@ -22,7 +22,7 @@ func init() {
 		About:   "an etcd cluster",
 		Port:    defaultPort,
 		TLS:     security.Asked,
-		Probe: backend.Probe{
+		Probe: coordinator.Probe{
 			Ask:     "GET /version HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
 			Answers: []string{`"etcdserver"`},
 		},

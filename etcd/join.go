@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 // maxChecked is how many lines a backend remembers to have checked for nesting.
@@ -166,7 +167,7 @@ func (s *session) told(ctx context.Context, m backend.Member, look *firstLook, h
 	others := rangeOf(resp, 0)
 	switch {
 	case look.item != nil:
-		if backend.ClaimedBefore(m, s.b.membersOf(m.Line, others.Kvs)) {
+		if kit.ClaimedBefore(m, s.b.membersOf(m.Line, others.Kvs)) {
 			return nil, r
 		}
 	case others.Count > 0:

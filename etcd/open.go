@@ -21,6 +21,7 @@ import (
 	grpcbackoff "google.golang.org/grpc/backoff"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/internal/addresses"
 	"github.com/succession-dev/succession/internal/security"
@@ -65,12 +66,12 @@ const (
 //     that holds the password.
 //
 // Open reads the files that the URL names. It does not connect; [Backend.Session] does. The caller closes the backend.
-func Open(u *backend.URL) (*Backend, error) {
+func Open(u *coordinator.URL) (*Backend, error) {
 	b, err := open(u)
 	return b, driver.Wrap("open", "", err)
 }
 
-func open(u *backend.URL) (*Backend, error) {
+func open(u *coordinator.URL) (*Backend, error) {
 	o := &Options{
 		TTL:            u.Duration("ttl", 0),
 		ConnectTimeout: u.Duration("connect", 0),

@@ -9,16 +9,17 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/internal/security"
 )
 
-// An operator is a [backend.Operator] with etcd's own client.
+// An operator is a [coordinator.Operator] with etcd's own client.
 type operator struct {
 	config clientv3.Config
 	prefix string
 }
 
-func newOperator(u *backend.URL) (backend.Operator, error) {
+func newOperator(u *coordinator.URL) (coordinator.Operator, error) {
 	tls, err := security.TLSOf(u).Config()
 	if err != nil {
 		return nil, err

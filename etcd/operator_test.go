@@ -9,7 +9,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
 
-	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 )
 
@@ -43,11 +43,11 @@ func TestOperatorStrangeAnswer(t *testing.T) {
 		server.Stop()
 		<-done
 	}()
-	u, err := backend.ParseURL("etcd://" + l.Addr().String() + "/app")
+	u, err := coordinator.ParseURL("etcd://" + l.Addr().String() + "/app")
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := backend.DefaultMux.Operator(u)
+	o, err := coordinator.DefaultMux.Operator(u)
 	if err != nil {
 		t.Fatal(err)
 	}

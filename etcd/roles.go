@@ -6,14 +6,14 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/internal/naming"
 )
 
 // Rights returns the commands that make the roles for one election, under the prefix of the URL: of a candidate,
 // of who only looks, and of an operator. Each begins with a line that says whose it is, and an empty line ends it.
 // Rights sends nothing.
-func Rights(u *backend.URL, election string) string {
+func Rights(u *coordinator.URL, election string) string {
 	key := prefixOf(u.Path) + election
 	commands := func(role, header, fence, below string) string {
 		var b strings.Builder

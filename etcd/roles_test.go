@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/etcd"
@@ -22,7 +23,7 @@ import (
 // prescribed returns what the commands for the election grant to each role.
 func prescribed(t *testing.T, election string) map[string][]grant {
 	t.Helper()
-	u, err := backend.ParseURL("etcd://h/app")
+	u, err := coordinator.ParseURL("etcd://h/app")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,10 +18,10 @@ import (
 // A session has one lease at a time. All its members are attached to it, in whatever line
 // they stand, except those that are pinned.
 type session struct {
-	backend.AlwaysFresh // every read is linearizable
+	kit.AlwaysFresh // every read is linearizable
 	*kit.Life
-	backend.NoImports
-	backend.NoDates
+	kit.NoImports
+	kit.NoDates
 	b      *Backend
 	id     int64 // of its first lease, which its members are named after
 	ttl    time.Duration

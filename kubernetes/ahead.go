@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 // mostAsked is of how many objects a list asks by name. Beyond that it asks for the whole line.
@@ -178,7 +179,7 @@ func (s *session) judge(ctx context.Context, m backend.Member, self, nearest, re
 		}
 		ahead = &one
 	}
-	if p, err = backend.PlaceOf(m, ahead, h); err != nil {
+	if p, err = kit.PlaceOf(m, ahead, h); err != nil {
 		return p, err
 	}
 	return p, s.Alive()

@@ -3,7 +3,7 @@ package kubernetes
 import (
 	"time"
 
-	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/backend/kit"
 )
 
@@ -11,7 +11,7 @@ import (
 const driver kit.Scheme = "kubernetes"
 
 func init() {
-	backend.Register(backend.Driver{
+	coordinator.Register(coordinator.Driver{
 		Scheme:   string(driver),
 		Open:     kit.Opener(Open),
 		Title:    "Kubernetes",

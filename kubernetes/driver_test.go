@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 	"github.com/succession-dev/succession/kubernetes"
@@ -38,11 +39,11 @@ func TestRights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := backend.DefaultMux.Driver(&backend.URL{Scheme: "kubernetes"})
+	d, err := coordinator.DefaultMux.Driver(&coordinator.URL{Scheme: "kubernetes"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	u, err := backend.ParseURL("kubernetes://default")
+	u, err := coordinator.ParseURL("kubernetes://default")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,4 +106,13 @@ func TestRights(t *testing.T) {
 func create(t testing.TB, admin *rest.Config, path, doc string) error {
 	t.Helper()
 	return doAs(t.Context(), admin, http.MethodPost, path, "application/yaml", doc)
+}
+
+// The faults of writes are what they say. A write that comes late meets another version.
+func TestFaultsOfWrites(t *testing.T) {
+	t.Parallel()
+	k := sharedKubernetes(t)
+	o := kubernetes.Options{Prefix: coordtest.Name(t)}
+	c := newClient(t, k, o)
+	rig.CheckWrites(t, rigClient{c}, c.live(t), newClient(t, k, o).live(t), "faults-of-writes", false)
 }

@@ -37,7 +37,7 @@ func (s *session) Append(ctx context.Context, line, value string) (backend.Membe
 func (s *session) Remove(ctx context.Context, m, by backend.Member) error {
 	_, err := await(ctx, s, func() (_ struct{}, err error) {
 		ctx := s.Context()
-		if subject, ok := backend.SubjectOf(by); !ok || subject != m.Subject() {
+		if subject, ok := kit.SubjectOf(by); !ok || subject != m.Subject() {
 			settle, err := s.enlist(ctx, by, m.Key)
 			if err != nil {
 				return struct{}{}, err
@@ -161,7 +161,7 @@ func (s *session) Free(ctx context.Context, items, claims string) (backend.Membe
 				is = append(is, backend.Member{Line: items, Key: o.Metadata.Name, Position: o.position(), Pinned: o.isItem()})
 			}
 		}
-		item, free, err := backend.FirstFree(is, cs)
+		item, free, err := kit.FirstFree(is, cs)
 		switch {
 		case err != nil:
 			return backend.Member{}, err

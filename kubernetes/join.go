@@ -74,7 +74,7 @@ func (s *session) newMember(line, value string, shared bool) *object {
 	o.Spec.HolderIdentity = encode([]byte(value))
 	if shared {
 		o.Metadata.Annotations[sharedNote] = "true"
-		if subject, ok := backend.SubjectOf(backend.Member{Value: value, Shared: true}); ok {
+		if subject, ok := kit.SubjectOf(backend.Member{Value: value, Shared: true}); ok {
 			o.Metadata.Annotations[subjectNote] = subject
 			if key, _, _ := strings.Cut(subject, " "); isLabelValue(key) {
 				o.Metadata.Labels[claimLabel] = key

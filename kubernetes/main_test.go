@@ -97,6 +97,16 @@ type client struct {
 	admin    *rest.Config // of the server, and not of the proxy
 	requests atomic.Int64
 	lose     atomic.Bool // the answer to the next write
+
+	mu   sync.Mutex
+	hold *hold // nil for none
+}
+
+// A hold keeps a write back.
+type hold struct {
+	skip  int
+	sent  func() // sends what was held back, and waits for the answer; nil as long as nothing is
+	ended bool
 }
 
 // open returns a new client of the server at addr; the caller closes it.
@@ -146,6 +156,9 @@ type observed struct {
 
 func (o *observed) RoundTrip(req *http.Request) (*http.Response, error) {
 	o.by.requests.Add(1)
+	if write(req) && o.by.holds(req) {
+		return nil, errors.New("the connection is broken")
+	}
 	resp, err := o.RoundTripper.RoundTrip(req)
 	if err != nil || !write(req) || !o.by.lose.CompareAndSwap(true, false) {
 		return resp, err
@@ -174,6 +187,62 @@ func (c *client) Requests() int64 { return c.requests.Load() }
 
 // LoseAnswer implements [rig.Client].
 func (c *client) LoseAnswer() { c.lose.Store(true) }
+
+// HoldBack implements [rig.Client].
+func (c *client) HoldBack(skip int) (held func() bool, release func()) {
+	h := &hold{skip: skip}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hold = h
+	held = func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return h.sent != nil
+	}
+	return held, func() {
+		c.mu.Lock()
+		h.ended = true
+		send := h.sent
+		c.mu.Unlock()
+		if send != nil {
+			send()
+		}
+	}
+}
+
+// holds holds the request back, if it is the one.
+func (c *client) holds(req *http.Request) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h := c.hold
+	if h == nil || h.ended || h.sent != nil {
+		return false
+	}
+	if h.skip > 0 {
+		h.skip--
+		return false
+	}
+	late := req.Clone(context.WithoutCancel(req.Context()))
+	if req.GetBody != nil {
+		late.Body, _ = req.GetBody()
+	}
+	late.URL.Host = strings.TrimPrefix(c.admin.Host, "https://") // past the proxy, whatever becomes of it
+	h.sent = func() {
+		client, err := rest.HTTPClientFor(c.admin)
+		if err != nil {
+			return
+		}
+		defer client.CloseIdleConnections()
+		ctx, cancel := context.WithTimeout(late.Context(), 10*time.Second)
+		defer cancel()
+		late.RequestURI = ""
+		if resp, err := client.Do(late.WithContext(ctx)); err == nil {
+			io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+		}
+	}
+	return true
+}
 
 // Expire implements [rig.Client]: it deletes the session's object.
 func (c *client) Expire(ctx context.Context) error {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/backend/kit"
 )
 
@@ -42,7 +43,7 @@ var _ backend.Backend = (*Backend)(nil)
 // certificates in files may be replaced while the backend is open.
 //
 // Open does not connect; [Backend.Session] does. The caller closes the backend.
-func Open(u *backend.URL) (*Backend, error) {
+func Open(u *coordinator.URL) (*Backend, error) {
 	cfg, o, err := configOf(u)
 	if err == nil {
 		err = u.Err()
@@ -54,7 +55,7 @@ func Open(u *backend.URL) (*Backend, error) {
 }
 
 // configOf returns the configuration that a URL names.
-func configOf(u *backend.URL) (*rest.Config, *Options, error) {
+func configOf(u *coordinator.URL) (*rest.Config, *Options, error) {
 	o := &Options{Prefix: strings.Trim(u.Path, "/"), TTL: u.Duration("ttl", 0), ConnectTimeout: u.Duration("connect", 0)}
 	if len(u.Hosts) > 1 || len(u.Hosts) == 1 && !isLabel(u.Hosts[0]) {
 		return nil, nil, fmt.Errorf("%w URL %s: write kubernetes://NAMESPACE/PREFIX; the address of the API server is in the kubeconfig", backend.ErrInvalid, u)

@@ -9,15 +9,16 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 )
 
-// An operator is a [backend.Operator] that deletes Leases, as kubectl does.
+// An operator is a [coordinator.Operator] that deletes Leases, as kubectl does.
 type operator struct {
 	config *rest.Config
 	o      *Options
 }
 
-func newOperator(u *backend.URL) (backend.Operator, error) {
+func newOperator(u *coordinator.URL) (coordinator.Operator, error) {
 	cfg, o, err := configOf(u)
 	if err == nil {
 		o, err = o.filled()

@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 )
 
 // verbs are what a candidate does with Leases; an observer has a session, too.
 var verbs = []string{"get", "list", "watch", "create", "patch", "delete"}
 
 // rights returns a Role for kubectl apply. Rights are on all Leases of a namespace: the names of members are random.
-func rights(u *backend.URL, _ string) string {
+func rights(u *coordinator.URL, _ string) string {
 	namespace := "default"
 	if len(u.Hosts) == 1 {
 		namespace = u.Hosts[0]

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 )
 
 // The page shows what the command prints.
@@ -14,7 +14,7 @@ func TestRightsOnThePage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u, err := backend.ParseURL("kubernetes://prod")
+	u, err := coordinator.ParseURL("kubernetes://prod")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ contexts: [{name: one, context: {cluster: c, user: u, namespace: team}}, {name: 
 		"kubernetes://prod/a//b?kubeconfig=" + config:               "!empty segment",
 		"kubernetes://prod?ttl=15s&connect=1s&kubeconfig=" + config: "prod ",
 	} {
-		u, err := backend.ParseURL(raw)
+		u, err := coordinator.ParseURL(raw)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,9 +19,9 @@ import (
 // A session is a Lease that its process renews. Its members stand as long as the object is there: its deletion ends all of them
 // in that instant.
 type session struct {
-	backend.AlwaysFresh
-	backend.NoImports
-	backend.NoDates
+	kit.AlwaysFresh
+	kit.NoImports
+	kit.NoDates
 	*kit.Life
 	b    *Backend
 	name string

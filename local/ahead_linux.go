@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 // Ahead says who stands just in front of m; see [backend.Session]. It reads one file, and
@@ -97,7 +98,7 @@ func (s *session) look(m backend.Member, settled bool, let uint64) (p backend.Pl
 	if err != nil {
 		return p, false, err
 	}
-	p, err = backend.PlaceOf(self, ahead, header)
+	p, err = kit.PlaceOf(self, ahead, header)
 	if err == nil && (settled || !gone) {
 		s.learn(self, p)
 	}

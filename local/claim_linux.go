@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 // Free returns the first item that nobody claims; see [backend.Items]. It tests the locks of the claims, and reads as
@@ -35,7 +36,7 @@ func (s *session) Free(ctx context.Context, items, claims string) (m backend.Mem
 		}
 		first = append(first, m)
 	}
-	m, free, err := backend.FirstFree(first, taken.members)
+	m, free, err := kit.FirstFree(first, taken.members)
 	if err == nil && !free {
 		err = backend.ErrTaken
 	}
@@ -60,7 +61,7 @@ func (s *session) Claim(ctx context.Context, line, value, _ string, item backend
 		}
 		claim := j.m
 		claim.Position = limit // it would stand behind all
-		if !stands || backend.ClaimedBefore(claim, st.members) {
+		if !stands || kit.ClaimedBefore(claim, st.members) {
 			return fmt.Errorf("%w: %s", backend.ErrTaken, item.Key)
 		}
 		return s.serve(ctx, h, line, func() []*joining { return []*joining{j} })

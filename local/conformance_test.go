@@ -47,6 +47,7 @@ func harness(t *testing.T) conformance.Harness {
 			conformance.Sever:         server,
 			conformance.Hide:          server,
 			conformance.LoseAnswer:    server,
+			conformance.HoldBack:      server,
 			conformance.Restart:       server,
 			conformance.Pause:         server,
 			conformance.Reset:         server,

@@ -85,7 +85,7 @@
 // the rights 0660 if the group may write to the top folder, and otherwise 0600, and folders get nothing for
 // others, whatever the top folder has and whatever the umask is.
 //
-// An operator ([backend.Operator]) reaches files in the same way.
+// An operator ([coordinator.Operator]) reaches files in the same way.
 //
 // [os.Root] was no substitute. It follows links below the root, does not look at owners, has no FIFOs,
 // and opens whatever it finds.

@@ -1,7 +1,7 @@
 package local
 
 import (
-	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/backend/kit"
 )
 
@@ -9,7 +9,7 @@ import (
 const driver kit.Scheme = "local"
 
 func init() {
-	backend.Register(backend.Driver{
+	coordinator.Register(coordinator.Driver{
 		Scheme:   string(driver),
 		Open:     kit.Opener(Open),
 		Example:  "local:/var/lib/app",

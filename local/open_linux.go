@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/backend/kit"
 )
 
@@ -66,7 +67,7 @@ func New(dir string, o *Options) (*Backend, error) {
 // Open opens the backend of a URL: local:/var/lib/app, or local: for [DefaultDir].
 // A relative path is taken from the working directory. There are no hosts and no
 // parameters. Package backend calls it for the scheme "local".
-func Open(u *backend.URL) (*Backend, error) {
+func Open(u *coordinator.URL) (*Backend, error) {
 	if len(u.Hosts) > 0 {
 		return nil, wrap("open", "", fmt.Errorf("%w URL %s: the folder is on this machine; write local:/path, without a host", backend.ErrInvalid, u))
 	}

@@ -7,6 +7,7 @@ import (
 	"runtime"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 )
 
 // A Backend is not available on this system.
@@ -16,13 +17,13 @@ var _ backend.Backend = (*Backend)(nil)
 
 var errSystem = unsupported(runtime.GOOS)
 
-func newOperator(*backend.URL) (backend.Operator, error) { return nil, errSystem }
+func newOperator(*coordinator.URL) (coordinator.Operator, error) { return nil, errSystem }
 
 // New fails with [errors.ErrUnsupported] on this system.
 func New(dir string, o *Options) (*Backend, error) { return nil, wrap("open", "", errSystem) }
 
 // Open fails with [errors.ErrUnsupported] on this system.
-func Open(u *backend.URL) (*Backend, error) {
+func Open(u *coordinator.URL) (*Backend, error) {
 	return nil, wrap("open", "", errSystem)
 }
 

@@ -13,13 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 )
 
-// An operator is a [backend.Operator] that has a shell on this machine. It is the path of the folder. It reaches files as
+// An operator is a [coordinator.Operator] that has a shell on this machine. It is the path of the folder. It reaches files as
 // sessions do, and so deletes nothing outside the folder: root may be the operator of another user's folder.
 type operator string
 
-func newOperator(u *backend.URL) (backend.Operator, error) {
+func newOperator(u *coordinator.URL) (coordinator.Operator, error) {
 	path, err := filepath.Abs(cmp.Or(u.Path, DefaultDir()))
 	return operator(path), err
 }

@@ -14,10 +14,10 @@ import (
 // A session holds the members that a backend has joined. It lives until it is closed, the process dies, or
 // others do not find its folder any more.
 type session struct {
-	backend.AlwaysFresh // every read is of the files themselves
+	kit.AlwaysFresh // every read is of the files themselves
 	*kit.Life
-	backend.NoImports
-	backend.NoDates
+	kit.NoImports
+	kit.NoDates
 	b   *Backend
 	dir *folder
 

@@ -97,6 +97,10 @@ func (c *Coordinator) serve(r *request) {
 		r.from.sever()
 		return
 	}
+	if r.from.hold.takes(r.call) {
+		r.from.sever()
+		return
+	}
 	if r.from.severed > 0 {
 		// Every other request takes effect before the connection breaks.
 		if r.from.severed++; r.from.severed%2 == 0 {

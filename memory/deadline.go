@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 // Deadline is a session time after the newest acknowledged heartbeat was sent; see
@@ -40,7 +41,7 @@ func (s *session) beat() {
 		}
 		// The coordinator handled the heartbeat no earlier than it was sent. So the session
 		// lives for at least a TTL from then, however long the answer took.
-		beat := backend.Heartbeat{RoundTrip: time.Since(cl.sent), Slack: time.Until(s.deadline)}
+		beat := kit.NewHeartbeat(time.Since(cl.sent), time.Until(s.deadline))
 		s.deadline = cl.sent.Add(s.b.c.ttl)
 		for f := range s.tracers {
 			go (*f)(beat) // the coordinator is locked

@@ -42,8 +42,8 @@
 //
 // On the client: [Backend.Cut], [Backend.CutRequests], [Backend.CutAnswers] and
 // [Backend.Heal]; [Backend.Sever] and [Backend.Hide]; [Backend.Delay];
-// [Backend.Disconnect]; [Backend.LoseRequest] and [Backend.LoseAnswer]; [Backend.Drift];
-// [Backend.Expire] and [Backend.Kill]. On the coordinator: [Coordinator.Restart];
+// [Backend.Disconnect]; [Backend.LoseRequest], [Backend.LoseAnswer] and [Backend.HoldBack];
+// [Backend.Drift]; [Backend.Expire] and [Backend.Kill]. On the coordinator: [Coordinator.Restart];
 // [Coordinator.Pause] and [Coordinator.Resume]; [Coordinator.Remove],
 // [Coordinator.Drop] and [Coordinator.Reset]; [Coordinator.Snapshot].
 //

@@ -3,6 +3,7 @@ package memory
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
@@ -109,6 +110,50 @@ func (b *Backend) LoseRequest(ops ...Op) {
 	b.loseRequest = append(b.loseRequest, slices.Clone(ops))
 }
 
+// HoldBack lets skip calls of ops pass, or of any but heartbeats if there are no ops, and holds the next one back on its
+// way. The connection breaks as in [Backend.LoseRequest], and held reports that. The call takes effect, or not, when release is
+// called, and nobody hears its answer. If none was held back, release ends the fault. A second HoldBack replaces
+// one that has held nothing back.
+func (b *Backend) HoldBack(skip int, ops ...Op) (held func() bool, release func()) {
+	b.c.lock()
+	defer b.c.unlock()
+	h := &hold{skip: skip, ops: slices.Clone(ops)}
+	b.hold = h
+	return h.held.Load, func() {
+		b.c.lock()
+		defer b.c.unlock()
+		if b.hold == h {
+			b.hold = nil
+		}
+		if cl := h.call; cl != nil {
+			h.call = nil
+			_, _ = cl.apply()
+			b.c.notify()
+		}
+	}
+}
+
+// A hold is one call of HoldBack.
+type hold struct {
+	skip int
+	ops  []Op
+	held atomic.Bool
+	call *call // that is held back
+}
+
+// takes reports whether the call is to be held back, and holds it.
+func (h *hold) takes(cl *call) bool {
+	if h == nil || h.call != nil || !cl.op.isOf(h.ops) {
+		return false
+	}
+	if h.skip--; h.skip >= 0 {
+		return false
+	}
+	h.call = cl
+	h.held.Store(true)
+	return true
+}
+
 // Kill makes the client vanish without a word to the coordinator, like a process that
 // crashes: its members stand until the coordinator ends the session by its own clock. In the
 // client the session ends at once, and the client is closed.
@@ -138,14 +183,17 @@ type losses [][]Op
 
 // take reports whether a call of op is to be lost. If so, it removes that loss.
 func (l *losses) take(op Op) bool {
-	i := slices.IndexFunc(*l, func(ops []Op) bool {
-		return slices.Contains(ops, op) || len(ops) == 0 && op != OpHeartbeat
-	})
+	i := slices.IndexFunc(*l, op.isOf)
 	if i < 0 {
 		return false
 	}
 	*l = slices.Delete(*l, i, i+1)
 	return true
+}
+
+// isOf reports whether op is one of ops, or any but a heartbeat if there are no ops.
+func (op Op) isOf(ops []Op) bool {
+	return slices.Contains(ops, op) || len(ops) == 0 && op != OpHeartbeat
 }
 
 // Restart stops and starts the server. Connections break, sessions have their whole time

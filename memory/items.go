@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 // Append adds an item at the end of the line; see [backend.Items].
@@ -29,7 +30,7 @@ func (s *session) Remove(ctx context.Context, m, by backend.Member) error {
 func (s *session) Free(ctx context.Context, items, claims string) (backend.Member, error) {
 	return ask[backend.Member](ctx, s, OpFree, items, backend.CheckName(claims), func() *call {
 		return s.send(OpFree, lostAgain, func(*lease) (any, error) {
-			m, free, err := backend.FirstFree(s.b.c.store.members(items), s.b.c.store.members(claims))
+			m, free, err := kit.FirstFree(s.b.c.store.members(items), s.b.c.store.members(claims))
 			if err == nil && !free {
 				err = backend.ErrTaken
 			}
@@ -41,8 +42,8 @@ func (s *session) Free(ctx context.Context, items, claims string) (backend.Membe
 // Claim adds a member that claims the item; see [backend.Items].
 func (s *session) Claim(ctx context.Context, line, value, record string, item backend.Member) (backend.Joined, error) {
 	m := backend.Member{Line: line, Value: value, Shared: true}
-	return s.joinIf(ctx, OpClaim, m, record, backend.CheckClaim(value, item), func(st *store) error {
-		if _, _, stands := st.find(item); !stands || backend.ClaimedBefore(backend.Member{Value: value, Position: st.index + 1, Shared: true}, st.members(line)) {
+	return s.joinIf(ctx, OpClaim, m, record, kit.CheckClaim(value, item), func(st *store) error {
+		if _, _, stands := st.find(item); !stands || kit.ClaimedBefore(backend.Member{Value: value, Position: st.index + 1, Shared: true}, st.members(line)) {
 			return backend.ErrTaken
 		}
 		return nil

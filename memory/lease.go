@@ -2,6 +2,7 @@ package memory
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -24,6 +25,7 @@ type lease struct {
 	// number. They are kept until the client has said that it has them. If a call comes
 	// again because its answer was lost, it is answered from here.
 	answers map[uint64]answer
+	settled uint64 // the client has the answers to all calls before this one
 }
 
 type answer struct {
@@ -33,13 +35,18 @@ type answer struct {
 
 // clone returns a copy that has no timer.
 func (l *lease) clone() *lease {
-	return &lease{id: l.id, of: l.of, members: slices.Clone(l.members), answers: maps.Clone(l.answers)}
+	return &lease{id: l.id, of: l.of, members: slices.Clone(l.members), answers: maps.Clone(l.answers), settled: l.settled}
 }
 
 // once runs f if call n has not run before, and returns the answer of the first time
-// otherwise. The client has the answers to all calls before oldest.
+// otherwise. The client has the answers to all calls before oldest. If a copy of such a call comes late, over a connection
+// that the client has given up, nobody waits for its answer, and it does nothing.
 func (l *lease) once(n, oldest uint64, f func(*lease) (any, error)) (any, error) {
-	maps.DeleteFunc(l.answers, func(k uint64, _ answer) bool { return k < oldest })
+	l.settled = max(l.settled, oldest)
+	maps.DeleteFunc(l.answers, func(k uint64, _ answer) bool { return k < l.settled })
+	if n < l.settled {
+		return nil, errLate
+	}
 	if a, known := l.answers[n]; known {
 		return a.value, a.err
 	}
@@ -47,6 +54,9 @@ func (l *lease) once(n, oldest uint64, f func(*lease) (any, error)) (any, error)
 	l.answers[n] = answer{v, err}
 	return v, err
 }
+
+// errLate is the answer to a copy of a call to which the client has the answer.
+var errLate = errors.New("the call was answered before")
 
 // grant begins the session, or renews it if the request to open it has come again.
 func (c *Coordinator) grant(b *Backend, id uint64) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/backend/kit"
 )
 
@@ -15,7 +16,7 @@ import (
 const driver kit.Scheme = "memory"
 
 func init() {
-	backend.Register(backend.Driver{Scheme: string(driver), Open: open, Example: "memory:test", About: "a coordinator inside of this process", InProcess: true})
+	coordinator.Register(coordinator.Driver{Scheme: string(driver), Open: open, Example: "memory:test", About: "a coordinator inside of this process", InProcess: true})
 }
 
 // named are the coordinators that URLs name. They live as long as the process: a server
@@ -54,7 +55,7 @@ func Named(name string, o *Options) (*Coordinator, error) {
 }
 
 // open opens memory:name?ttl=10s&client=web-1.
-func open(u *backend.URL) (backend.Backend, error) {
+func open(u *coordinator.URL) (backend.Backend, error) {
 	ttl := u.Duration("ttl", 0)
 	client := u.Text("client", "")
 	if err := u.Err(); err != nil {
@@ -98,6 +99,7 @@ type Backend struct {
 	seen    uint64   // the highest index of the log in any answer
 
 	loseRequest, loseAnswer losses
+	hold                    *hold // of the newest HoldBack
 
 	rate  float64 // how much faster the coordinator's clock is; see Drift
 	reset error   // stays for good, because nobody knows how far the log had really come

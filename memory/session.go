@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 // A session is the client's side of a session; a lease is the coordinator's. It ends when its
 // deadline passes, when the coordinator says so, or when it is closed, whichever is first.
 type session struct {
-	backend.NoImports
-	backend.NoDates
+	kit.NoImports
+	kit.NoDates
 
 	b  *Backend
 	id uint64
@@ -29,7 +30,7 @@ type session struct {
 	polls    map[poll]*call // blocking calls without an answer
 	tracers  map[*func(backend.Heartbeat)]bool
 
-	backend.Ender
+	kit.Ender
 	done    chan struct{}
 	err     error // why it has ended; nil while it lives
 	closing *call // tells the coordinator; nil if the coordinator has ended the session

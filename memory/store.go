@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 var (
@@ -134,22 +135,22 @@ func (st *store) ahead(m backend.Member) (backend.Place, error) {
 		return backend.Place{}, err
 	}
 	var ahead *backend.Member
-	if front := backend.Awaited(i, func(i int) bool { return l.members[i].Shared }); front >= 0 {
+	if front := kit.Awaited(i, func(i int) bool { return l.members[i].Shared }); front >= 0 {
 		ahead = &l.members[front].Member
 	}
-	return backend.PlaceOf(l.members[i].Member, ahead, h)
+	return kit.PlaceOf(l.members[i].Member, ahead, h)
 }
 
 // watchPlace returns errWait as long as m stands as after says.
-func (st *store) watchPlace(m backend.Member, after backend.Place) (backend.Place, error) {
+func (st *store) watchPlace(m backend.Member, after *backend.Place) (*backend.Place, error) {
 	p, err := st.ahead(m)
 	if err != nil {
-		return p, err
+		return nil, err
 	}
 	if p.First == after.First && p.Ahead == after.Ahead && (!heedsHeader(&p) || p.Header == after.Header) {
-		return p, errWait
+		return nil, errWait
 	}
-	return p, nil
+	return &p, nil
 }
 
 // gone returns errWait as long as m stands.

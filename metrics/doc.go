@@ -15,19 +15,25 @@
 //
 // # Series
 //
-// Each has the label election, and none has an id: candidates are told apart by the target that
-// Prometheus adds to what it scrapes.
+// None has an id: candidates are told apart by the target that Prometheus adds to what it scrapes. These have the label
+// election, and are at most twelve for each election while it is neither paused nor moved:
 //
 //	succession_leader                         1 while this process leads, else 0
+//	succession_in_line                        1 while this process stands in line or leads, 0 while it tries to
 //	succession_term_token                     the token of the newest term that this process has had
 //	succession_terms_total{end}               terms that have ended, by how
-//	succession_overdue_seconds                how long work has gone on after the end of its term
-//	succession_session_seconds                the session time
-//	succession_session_slack_seconds          histogram: how far ahead the deadline was when a confirmation moved it
-//	succession_heartbeat_seconds              histogram: how long the coordinator took to confirm the session
+//	succession_paused                         1 while this process waits behind the gate of a pause
+//	succession_migration_phase{phase}         1 for the phase that the migration is in; see [Recorder.MigrationPhase]
+//
+// These are of the whole process, as its elections share sessions:
+//
 //	succession_campaign_seconds               histogram: from joining the line to leading
 //	succession_retries_total{op}              failures that may pass, by the operation that failed
-//	succession_migration_phase{phase}         1 for the phase that the migration is in; see [Recorder.MigrationPhase]
+//	succession_overdue_seconds                how long work has gone on after the end of its term
+//	succession_session_seconds                the session time
+//	succession_session_slack_ratio            histogram: how far ahead the deadline was when a confirmation moved it, as a part of the session time
+//	succession_heartbeat_seconds              histogram: how long the coordinator took to confirm the session
+//	succession_build_info{format,version}     1; the version of this library and of the format of headers
 //
 // docs/metrics.md has the meaning of each, a dashboard, and alerts.
 //

@@ -2,8 +2,13 @@ package metrics
 
 import (
 	"maps"
+	"runtime/debug"
 	"slices"
+	"strconv"
+	"sync"
 	"time"
+
+	"github.com/succession-dev/succession/backend"
 )
 
 // A Kind says how to read the values of a [Family].
@@ -48,51 +53,58 @@ type Series struct {
 
 // The names of the histograms, which trace needs.
 const (
-	slackSeconds     = "succession_session_slack_seconds"
+	slackRatio       = "succession_session_slack_ratio"
 	heartbeatSeconds = "succession_heartbeat_seconds"
 	campaignSeconds  = "succession_campaign_seconds"
 )
 
-// A definition is a family, and what its series of one election are. The value of the label election
-// is not among those that add is given.
+// A definition is a family, and where its series come from: one of the three funcs. A family of elections has the label
+// election first, which add is not given.
 type definition struct {
 	Family
-	read func(e *election, add func(value float64, labels ...string))
-	hist func(e *election) *Histogram // of a histogram, in the place of read
+	election func(e *election, add func(value float64, labels ...string))
+	process  func(p *process, add func(value float64, labels ...string))
+	hist     func(p *process) *Histogram
 }
 
 // definitions are all families, in the order in which they are exported.
 var definitions = []definition{
 	{Family: Family{Name: "succession_leader", Kind: Gauge, Labels: []string{"election"},
-		Help: "1 while this process leads the election, else 0."}, read: leader},
+		Help: "1 while this process leads the election, else 0."}, election: leader},
+	{Family: Family{Name: "succession_in_line", Kind: Gauge, Labels: []string{"election"},
+		Help: "1 while this process stands in line or leads, 0 while it tries to; absent while it does not campaign."}, election: inLine},
 	{Family: Family{Name: "succession_term_token", Kind: Gauge, Labels: []string{"election"},
 		Help: "The token of the newest term of this process; 0 before the first."},
-		read: func(e *election, add func(float64, ...string)) { add(float64(e.token)) }},
+		election: func(e *election, add func(float64, ...string)) { add(float64(e.token)) }},
 	{Family: Family{Name: "succession_terms_total", Kind: Counter, Labels: []string{"election", "end"},
-		Help: "Terms of this process that have ended, by how."}, read: terms},
-	{Family: Family{Name: "succession_overdue_seconds", Kind: Gauge, Labels: []string{"election"},
-		Help: "How long work of this process has gone on after the end of its term; 0 if none does."}, read: overdue},
-	{Family: Family{Name: "succession_session_seconds", Kind: Gauge, Labels: []string{"election"},
-		Help: "The session time of this process; 0 if its sessions have none."},
-		read: func(e *election, add func(float64, ...string)) { add(e.ttl.Seconds()) }},
-	{Family: Family{Name: slackSeconds, Kind: HistogramKind, Labels: []string{"election"}, Bounds: slackBounds,
-		Help: "How far ahead the session's deadline was when a confirmation moved it; 0 if it had passed."},
-		hist: func(e *election) *Histogram { return &e.slack }},
-	{Family: Family{Name: heartbeatSeconds, Kind: HistogramKind, Labels: []string{"election"}, Bounds: heartbeatBounds,
-		Help: "How long the coordinator took to confirm the session."},
-		hist: func(e *election) *Histogram { return &e.beats }},
-	{Family: Family{Name: campaignSeconds, Kind: HistogramKind, Labels: []string{"election"}, Bounds: campaignBounds,
-		Help: "The time from joining the line to leading."},
-		hist: func(e *election) *Histogram { return &e.campaign }},
-	{Family: Family{Name: "succession_retries_total", Kind: Counter, Labels: []string{"election", "op"},
-		Help: "Failures that may pass by themselves, by the operation that failed."}, read: retries},
+		Help: "Terms of this process that have ended, by how."}, election: terms},
+	{Family: Family{Name: "succession_paused", Kind: Gauge, Labels: []string{"election"},
+		Help: "1 while this process waits behind the gate of a pause, else 0; absent before it has done so."}, election: paused},
 	{Family: Family{Name: "succession_migration_phase", Kind: Gauge, Labels: []string{"election", "phase"},
-		Help: "1 for the phase that the migration of the election is in, 0 for the others."}, read: phase},
+		Help: "1 for the phase that the migration of the election is in, 0 for the others."}, election: phase},
+	{Family: Family{Name: campaignSeconds, Kind: HistogramKind, Bounds: campaignBounds,
+		Help: "The time from joining the line to leading."},
+		hist: func(p *process) *Histogram { return &p.campaign }},
+	{Family: Family{Name: "succession_retries_total", Kind: Counter, Labels: []string{"op"},
+		Help: "Failures that may pass by themselves, by the operation that failed."}, process: retries},
+	{Family: Family{Name: "succession_overdue_seconds", Kind: Gauge,
+		Help: "For how long at most work of this process has gone on after the end of its term; 0 if none does."}, process: overdue},
+	{Family: Family{Name: "succession_session_seconds", Kind: Gauge,
+		Help: "The session time of the newest session of this process; 0 if its sessions have none."},
+		process: func(p *process, add func(float64, ...string)) { add(p.ttl.Seconds()) }},
+	{Family: Family{Name: slackRatio, Kind: HistogramKind, Bounds: slackBounds,
+		Help: "How far ahead the session's deadline was when a confirmation moved it, as a part of the session time; 0 if it had passed."},
+		hist: func(p *process) *Histogram { return &p.slack }},
+	{Family: Family{Name: heartbeatSeconds, Kind: HistogramKind, Bounds: heartbeatBounds,
+		Help: "How long the coordinator took to confirm the session."},
+		hist: func(p *process) *Histogram { return &p.beats }},
+	{Family: Family{Name: "succession_build_info", Kind: Gauge, Labels: []string{"format", "version"},
+		Help: "1; the version of this library, and the number of the format of headers that it reads and writes."}, process: buildInfo},
 }
 
 // masterStatus is the gauge of client-go.
 var masterStatus = definition{Family: Family{Name: "leader_election_master_status", Kind: Gauge, Labels: []string{"name"},
-	Help: "1 while this process leads the election, else 0; succession_leader under the name of client-go."}, read: leader}
+	Help: "1 while this process leads the election, else 0; succession_leader under the name of client-go."}, election: leader}
 
 func leader(e *election, add func(float64, ...string)) { add(float64(e.leading)) }
 
@@ -104,19 +116,64 @@ func terms(e *election, add func(float64, ...string)) {
 	add(float64(e.terms[stopped]), string(stopped))
 }
 
-func overdue(e *election, add func(float64, ...string)) {
+func inLine(e *election, add func(float64, ...string)) {
+	if e.campaigns > 0 {
+		add(float64(len(e.standing)))
+	}
+}
+
+func paused(e *election, add func(float64, ...string)) {
+	if e.paused != nil {
+		add(one(*e.paused))
+	}
+}
+
+// one is 1 for true, and 0 for false.
+func one(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func overdue(p *process, add func(float64, ...string)) {
 	longest := time.Duration(0)
-	for _, since := range e.overdue {
+	for _, since := range p.overdue {
 		longest = max(longest, time.Since(since))
 	}
 	add(longest.Seconds())
 }
 
-func retries(e *election, add func(float64, ...string)) {
-	for op, n := range e.retries {
+// retries adds series for what fails when the coordinator cannot be reached also before it has, as terms does.
+func retries(p *process, add func(float64, ...string)) {
+	for _, op := range []string{"session", "join"} {
+		if p.retries[op] == 0 {
+			add(0, op)
+		}
+	}
+	for op, n := range p.retries {
 		add(float64(n), op)
 	}
 }
+
+func buildInfo(_ *process, add func(float64, ...string)) {
+	add(1, strconv.Itoa(backend.HeaderFormat), version())
+}
+
+// version is that of this library, as the program was built with it. It is "(devel)" where it is not built from a version.
+var version = sync.OnceValue(func() string {
+	const module = "github.com/succession-dev/succession"
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, m := range append(info.Deps, &info.Main) {
+		if m.Path == module && m.Version != "" {
+			return m.Version
+		}
+	}
+	return "(devel)"
+})
 
 // Gather returns all families, also those without a series, as they are at the moment of the call.
 // The caller owns the result. It is for adapters; it does not block.
@@ -132,15 +189,20 @@ func (r *Recorder) Gather() []Family {
 	for i, d := range all {
 		f := d.Family
 		f.Labels = slices.Clone(f.Labels)
-		for _, name := range names {
-			e := r.elections[name]
-			if d.hist != nil {
-				f.Series = append(f.Series, Series{Labels: []string{name}, Histogram: d.hist(e).copy(f.Bounds)})
-				continue
+		add := func(value float64, labels ...string) {
+			f.Series = append(f.Series, Series{Labels: labels, Value: value})
+		}
+		switch {
+		case d.hist != nil:
+			f.Series = []Series{{Histogram: d.hist(&r.process).copy(f.Bounds)}}
+		case d.process != nil:
+			d.process(&r.process, add)
+		default:
+			for _, name := range names {
+				d.election(r.elections[name], func(value float64, labels ...string) {
+					add(value, append([]string{name}, labels...)...)
+				})
 			}
-			d.read(e, func(value float64, labels ...string) {
-				f.Series = append(f.Series, Series{Labels: append([]string{name}, labels...), Value: value})
-			})
 		}
 		slices.SortFunc(f.Series, func(a, b Series) int { return slices.Compare(a.Labels, b.Labels) })
 		families[i] = f

@@ -1,15 +1,11 @@
 package metrics
 
-import (
-	"slices"
-	"time"
-)
+import "slices"
 
-// The upper bounds of the buckets, in seconds. Sessions last from two seconds to some minutes, and
-// the slack is at most that; a deadline that had passed falls into the first bucket. Who stands in
-// line leads within a round trip, or after days.
+// The upper bounds of the buckets. The slack is a part of the session time, the others are in seconds; a deadline that had
+// passed falls into the first bucket. Who stands in line leads within a round trip, or after days.
 var (
-	slackBounds     = []float64{0, 0.1, 0.25, 0.5, 1, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 60, 120, 240}
+	slackBounds     = []float64{0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1}
 	heartbeatBounds = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10}
 	campaignBounds  = []float64{0.005, 0.025, 0.1, 0.5, 1, 5, 15, 60, 300, 1800, 7200, 43200, 86400}
 )
@@ -32,14 +28,14 @@ func (h *Histogram) Count() uint64 {
 	return n
 }
 
-// add counts d in one of the buckets with the bounds.
-func (h *Histogram) add(bounds []float64, d time.Duration) {
+// add counts v in one of the buckets with the bounds.
+func (h *Histogram) add(bounds []float64, v float64) {
 	if h.Counts == nil {
 		h.Counts = make([]uint64, len(bounds)+1)
 	}
-	i, _ := slices.BinarySearch(bounds, d.Seconds()) // a value that is a bound belongs below it
+	i, _ := slices.BinarySearch(bounds, v) // a value that is a bound belongs below it
 	h.Counts[i]++
-	h.Sum += d.Seconds()
+	h.Sum += v
 }
 
 // copy returns a histogram with the bounds that h has no part in.

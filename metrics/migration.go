@@ -28,11 +28,7 @@ func phase(e *election, add func(float64, ...string)) {
 		return
 	}
 	for _, p := range phases {
-		v := 0.0
-		if p == e.phase {
-			v = 1
-		}
-		add(v, string(p))
+		add(one(p == e.phase), string(p))
 	}
 }
 

@@ -23,12 +23,17 @@ type Recorder struct {
 
 	mu        sync.Mutex
 	elections map[string]*election
-	observers map[*func(family, election string, value float64)]bool
+	process   process
+	observers map[*func(family string, value float64)]bool
 }
 
 // New returns a recorder that has counted nothing.
 func New(o *Options) *Recorder {
-	r := &Recorder{elections: make(map[string]*election), observers: make(map[*func(string, string, float64)]bool)}
+	r := &Recorder{
+		elections: make(map[string]*election),
+		process:   process{retries: make(map[string]uint64), overdue: make(map[place]time.Time)},
+		observers: make(map[*func(string, float64)]bool),
+	}
 	if o != nil {
 		r.o = *o
 	}
@@ -37,18 +42,37 @@ func New(o *Options) *Recorder {
 
 // An election is what a recorder knows of one election.
 type election struct {
-	leading  int            // terms that this process has now
-	token    uint64         // the largest
-	terms    map[end]uint64 // that have ended
+	campaigns int            // that have begun, and are not over
+	leading   int            // terms that this process has now
+	token     uint64         // the largest
+	terms     map[end]uint64 // that have ended
+	paused    *bool          // nil if no campaign has ever waited behind a gate
+	phase     migrate.Phase  // empty if nobody has told it
+
+	standing map[place]bool      // the members of this process
+	joined   map[place]time.Time // since when who stands in line and does not lead
+}
+
+// A process is what a recorder knows of all elections together. Sessions are shared by elections.
+type process struct {
+	ttl      time.Duration // of the newest session
 	retries  map[string]uint64
-	ttl      time.Duration
-	phase    migrate.Phase // empty if nobody has told it
+	overdue  map[place]time.Time // when the terms ended whose work may go on
 	slack    Histogram
 	beats    Histogram
 	campaign Histogram
+	heard    [64]uint64 // the numbers of the newest heartbeats, each at its remainder
+}
 
-	joined  map[place]time.Time // since when who stands in line and does not lead
-	overdue map[place]time.Time // when the terms ended whose work may go on
+// hears reports whether a heartbeat is another than those that were told of. Each election of a session tells of
+// the same ones.
+func (p *process) hears(number uint64) bool {
+	seen := &p.heard[number%uint64(len(p.heard))]
+	if number != 0 && *seen >= number {
+		return false
+	}
+	*seen = number
+	return true
 }
 
 // A place is what tells one member from all others.
@@ -61,10 +85,9 @@ func placeOf(m backend.Member) place { return place{m.Line, m.Key, m.Position} }
 
 func newElection() *election {
 	return &election{
-		terms:   make(map[end]uint64),
-		retries: make(map[string]uint64),
-		joined:  make(map[place]time.Time),
-		overdue: make(map[place]time.Time),
+		terms:    make(map[end]uint64),
+		standing: make(map[place]bool),
+		joined:   make(map[place]time.Time),
 	}
 }
 
@@ -87,10 +110,10 @@ func (r *Recorder) Forget(election string) {
 }
 
 // Observe calls f with each value that goes into a histogram from now on, with the name of the
-// family, such as succession_heartbeat_seconds, and the election. It is for adapters whose
-// histograms take values one by one. f must not block, must be safe for concurrent use, and must
-// not call r. stop ends it; a call that has begun may end after that.
-func (r *Recorder) Observe(f func(family, election string, value float64)) (stop func()) {
+// family, such as succession_heartbeat_seconds. It is for adapters whose histograms take values one
+// by one. f must not block, must be safe for concurrent use, and must not call r. stop ends it; a
+// call that has begun may end after that.
+func (r *Recorder) Observe(f func(family string, value float64)) (stop func()) {
 	key := &f
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -72,7 +72,10 @@ func writeValue(b *bytes.Buffer, name string, labels, values []string, v float64
 		b.WriteByte(before)
 		b.WriteString(label + `="` + escapeLabel.Replace(values[i]) + `"`)
 	}
-	b.WriteString("} " + number(v) + "\n")
+	if len(labels) > 0 {
+		b.WriteByte('}')
+	}
+	b.WriteString(" " + number(v) + "\n")
 }
 
 // What the format asks to be escaped. Names of elections are UTF-8, as it wants them.

@@ -16,41 +16,63 @@ import (
 func (r *Recorder) Trace(ev trace.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	name := ev.Election
-	e, m := r.of(name), placeOf(ev.Member)
+	e, p, m := r.of(ev.Election), &r.process, placeOf(ev.Member)
 	switch ev.Kind {
+	case trace.Started:
+		e.campaigns++
 	case trace.Joined:
-		e.joined[m] = time.Now()
+		e.standing[m], e.joined[m] = true, time.Now()
+	case trace.Waiting:
+		e.waits(ev.Err)
 	case trace.Elected:
 		e.leading++
 		e.token = max(e.token, ev.Token)
+		e.waits(nil)
 		if since, ok := e.joined[m]; ok {
-			r.observe(name, campaignSeconds, &e.campaign, campaignBounds, time.Since(since))
+			r.observe(campaignSeconds, &p.campaign, campaignBounds, time.Since(since).Seconds())
 		}
 		delete(e.joined, m)
 	case trace.Ended:
 		e.leading--
 		e.terms[endOf(ev.Err)]++
 		if !errors.Is(ev.Err, elect.ErrResigned) { // its work had ended before
-			e.overdue[m] = time.Now()
+			p.overdue[m] = time.Now()
 		}
+	case trace.SessionLost:
+		delete(e.standing, m)
 	case trace.Left:
+		delete(e.standing, m)
 		delete(e.joined, m)
-		delete(e.overdue, m)
+		delete(p.overdue, m)
+	case trace.Finished:
+		e.campaigns--
 	case trace.Retrying:
-		e.retries[opOf(ev.Err)]++
+		p.retries[opOf(ev.Err)]++
 	case trace.SessionOpened:
-		e.ttl = ev.TTL
+		p.ttl = ev.TTL
 	case trace.Heartbeat:
-		r.observe(name, heartbeatSeconds, &e.beats, heartbeatBounds, ev.RoundTrip)
-		r.observe(name, slackSeconds, &e.slack, slackBounds, ev.Slack)
+		if !p.hears(ev.Number) {
+			return
+		}
+		r.observe(heartbeatSeconds, &p.beats, heartbeatBounds, ev.RoundTrip.Seconds())
+		if ev.TTL > 0 {
+			r.observe(slackRatio, &p.slack, slackBounds, ev.Slack.Seconds()/ev.TTL.Seconds())
+		}
+	}
+}
+
+// waits notes whether a campaign waits behind the gate of a pause, as why says.
+func (e *election) waits(why error) {
+	paused := errors.Is(why, elect.ErrPaused)
+	if paused || e.paused != nil {
+		e.paused = &paused
 	}
 }
 
 // observe adds a value to h, which belongs to the family. The caller has locked r.
-func (r *Recorder) observe(election, family string, h *Histogram, bounds []float64, d time.Duration) {
-	h.add(bounds, d)
+func (r *Recorder) observe(family string, h *Histogram, bounds []float64, v float64) {
+	h.add(bounds, v)
 	for f := range r.observers {
-		(*f)(family, election, d.Seconds())
+		(*f)(family, v)
 	}
 }

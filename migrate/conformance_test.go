@@ -11,6 +11,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance"
+	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 	"github.com/succession-dev/succession/internal/rig/lane"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/migrate"
@@ -23,6 +24,11 @@ const (
 	oldURL = "memory:old"
 	newURL = "memory:new"
 )
+
+// writes are the calls that change something.
+var writes = []memory.Op{
+	memory.OpJoin, memory.OpClaim, memory.OpLeave, memory.OpPin, memory.OpAppend, memory.OpRemove, memory.OpPut, memory.OpDelete,
+}
 
 // A pair is two coordinators, whose elections are brought to a phase when they are
 // first used.
@@ -108,9 +114,14 @@ func (p *pair) harness() conformance.Harness {
 				}, nil
 			},
 			LoseAnswer: func(b backend.Backend) {
+				p.halves(b, func(half *memory.Backend) { half.LoseAnswer(writes...) })
+			},
+			HoldBack: func(b backend.Backend, skip int) (held func() bool, release func()) {
+				var each []func() (func() bool, func())
 				p.halves(b, func(half *memory.Backend) {
-					half.LoseAnswer(memory.OpJoin, memory.OpLeave, memory.OpPin, memory.OpPut, memory.OpDelete)
+					each = append(each, func() (func() bool, func()) { return half.HoldBack(skip, writes...) })
 				})
+				return rig.HoldBack(each)
 			},
 			Kill: func(b backend.Backend) {
 				for _, half := range b.(*composite).sub {

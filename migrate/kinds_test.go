@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/consul"
 	"github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
@@ -21,7 +22,7 @@ import (
 type kind struct {
 	// start starts one, for as long as the test. addr is that of its server, or the
 	// folder of one without servers.
-	start func(t *testing.T) (s coordinator, addr string)
+	start func(t *testing.T) (s started, addr string)
 	url   string // of an address
 	slack time.Duration
 	// large says that positions begin with a large number. The others count what has
@@ -30,8 +31,8 @@ type kind struct {
 }
 
 // A coordinator is one that was started, with what an operator does with its own tools.
-type coordinator struct {
-	backend.Operator
+type started struct {
+	coordinator.Operator
 	cluster *coordtest.Cluster // nil for one without servers
 	// open opens a backend behind a proxy of its own.
 	open      func() (backend.Backend, rig.Client, error)
@@ -46,7 +47,7 @@ const suite = "suite"
 
 var kinds = map[string]kind{
 	"zookeeper": {
-		start: func(t *testing.T) (coordinator, string) {
+		start: func(t *testing.T) (started, string) {
 			z := coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{NoSync: true, Clock: true})
 			open := func() (backend.Backend, rig.Client, error) {
 				r, err := zookeeperrig.Start(z.Addrs()[0])
@@ -57,12 +58,12 @@ var kinds = map[string]kind{
 				return b, r, err
 			}
 			setClock := func(shift time.Duration) error { return zookeeperrig.SetClock(z, shift) }
-			return coordinator{cluster: &z.Cluster, open: open, reference: zookeeperrig.Reference(t), backup: z.Backup, setClock: setClock}, z.Addrs()[0]
+			return started{cluster: &z.Cluster, open: open, reference: zookeeperrig.Reference(t), backup: z.Backup, setClock: setClock}, z.Addrs()[0]
 		},
 		url: "zookeeper://%s/" + suite + "?ttl=" + realTTL.String(), slack: 500 * time.Millisecond,
 	},
 	"etcd": {
-		start: func(t *testing.T) (coordinator, string) {
+		start: func(t *testing.T) (started, string) {
 			e := coordtest.NewEtcd(t, nil)
 			client, err := etcdrig.Dial(e.Addrs())
 			if err != nil {
@@ -78,12 +79,12 @@ var kinds = map[string]kind{
 				return b, r, err
 			}
 			compact := func(ctx context.Context) error { return etcdrig.Compact(ctx, client) }
-			return coordinator{cluster: &e.Cluster, open: open, reference: etcdrig.Reference(t), backup: e.Backup, compact: compact}, e.Addrs()[0]
+			return started{cluster: &e.Cluster, open: open, reference: etcdrig.Reference(t), backup: e.Backup, compact: compact}, e.Addrs()[0]
 		},
 		url: "etcd://%s/" + suite + "/?ttl=" + realTTL.String(), slack: 500 * time.Millisecond,
 	},
 	"consul": {
-		start: func(t *testing.T) (coordinator, string) {
+		start: func(t *testing.T) (started, string) {
 			c := coordtest.NewConsul(t, &coordtest.ConsulOptions{Durable: true, Config: []string{"limits{http_max_conns_per_client=4000}"}})
 			open := func() (backend.Backend, rig.Client, error) {
 				r, err := consulrig.Start(c.Servers()[0])
@@ -95,18 +96,18 @@ var kinds = map[string]kind{
 			}
 			admin := consulrig.Admin(t, c.Addrs()[0])
 			backup := func(ctx context.Context) (func(context.Context) error, error) { return consulrig.Backup(ctx, admin) }
-			return coordinator{cluster: &c.Cluster, open: open, reference: consulrig.Reference(t), backup: backup}, c.Addrs()[0]
+			return started{cluster: &c.Cluster, open: open, reference: consulrig.Reference(t), backup: backup}, c.Addrs()[0]
 		},
 		url: "consul://%s/" + suite + "?ttl=" + realTTL.String(), slack: realTTL + realTTL/4,
 	},
 	"local": {
-		start: func(t *testing.T) (coordinator, string) {
+		start: func(t *testing.T) (started, string) {
 			dir := t.TempDir()
 			open := func() (backend.Backend, rig.Client, error) {
 				b, err := local.New(dir, nil)
 				return b, nil, err
 			}
-			return coordinator{open: open}, dir
+			return started{open: open}, dir
 		},
 		url:   "local:%s",
 		large: true, // microseconds since 1970

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/migrate"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
@@ -277,9 +278,9 @@ func (c *still) Ahead(_ context.Context, m backend.Member) (backend.Place, error
 	case i < 0:
 		return backend.Place{}, backend.ErrNotMember
 	case i == 0:
-		return backend.PlaceOf(m, nil, c.line.Header)
+		return kit.PlaceOf(m, nil, c.line.Header)
 	}
-	return backend.PlaceOf(m, &c.line.Members[i-1], c.line.Header)
+	return kit.PlaceOf(m, &c.line.Members[i-1], c.line.Header)
 }
 
 func (c *still) Line(context.Context, string) (backend.Line, error) {

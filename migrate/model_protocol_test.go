@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
@@ -185,7 +186,7 @@ func placeOf(k placeKey) verdict {
 	if k.behind {
 		ahead = new(backend.Member)
 	}
-	pl, err := backend.PlaceOf(backend.Member{}, ahead, k.header(0))
+	pl, err := kit.PlaceOf(backend.Member{}, ahead, k.header(0))
 	switch {
 	case err != nil || protocol.BeingMoved(pl):
 		return joinsAnew

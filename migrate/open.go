@@ -4,12 +4,13 @@ import (
 	"fmt"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/migrate/internal/composite"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
 func init() {
-	backend.Register(backend.Driver{
+	coordinator.Register(coordinator.Driver{
 		Scheme:  composite.Scheme,
 		Open:    open,
 		Example: "migrate:?from=URL&to=URL",
@@ -20,7 +21,7 @@ func init() {
 // open opens migrate:?from=URL&to=URL, with id=ID, patience=30s and begin=true where wanted. The
 // schemes of both URLs must be registered, as by importing their packages. A URL that
 // is a parameter has its own & and ? escaped, as net/url.QueryEscape does.
-func open(u *backend.URL) (backend.Backend, error) {
+func open(u *coordinator.URL) (backend.Backend, error) {
 	o := &Options{
 		From:     u.Text("from", ""),
 		To:       u.Text("to", ""),
@@ -35,7 +36,7 @@ func open(u *backend.URL) (backend.Backend, error) {
 		return nil, fmt.Errorf("%w URL %s: want migrate:?from=URL&to=URL, each URL escaped", backend.ErrInvalid, u)
 	}
 	for _, raw := range []*string{&o.From, &o.To} {
-		part, err := backend.ParseURL(*raw)
+		part, err := coordinator.ParseURL(*raw)
 		if err != nil {
 			return nil, err
 		}
@@ -46,16 +47,16 @@ func open(u *backend.URL) (backend.Backend, error) {
 	if protocol.SameAddress(o.From, o.To) {
 		return nil, fmt.Errorf("%w URL %s: from and to are one coordinator", backend.ErrInvalid, u)
 	}
-	to, err := backend.DefaultMux.Open(o.To)
+	to, err := coordinator.DefaultMux.Open(o.To)
 	if err != nil {
 		return nil, err
 	}
-	from, err := backend.DefaultMux.Open(o.From)
+	from, err := coordinator.DefaultMux.Open(o.From)
 	if err != nil {
 		to.Close()
 		return nil, err
 	}
 	// What is told to others must hold no secret.
-	o.From, o.To = backend.Redact(o.From), backend.Redact(o.To)
+	o.From, o.To = coordinator.Redact(o.From), coordinator.Redact(o.To)
 	return New(from, to, o), nil
 }

@@ -71,7 +71,7 @@ type realPair struct {
 	name         string
 	slack        time.Duration
 	kinds        [2]kind
-	coordinators [2]coordinator
+	coordinators [2]started
 	urls         [2]string
 }
 
@@ -171,7 +171,7 @@ func (c *proxied) Close() error {
 }
 
 // both has do do something to each coordinator that has servers, at once.
-func (p *realPair) both(do func(side int, c coordinator) error) error {
+func (p *realPair) both(do func(side int, c started) error) error {
 	var errs [2]error
 	var done sync.WaitGroup
 	for side, c := range p.coordinators {
@@ -223,7 +223,7 @@ func (p *realPair) harness() conformance.Harness {
 		Slack:   p.slack,
 		Latency: 4 * time.Second,
 		Reference: func(ctx context.Context) error {
-			return p.both(func(_ int, c coordinator) error { return c.reference(ctx) })
+			return p.both(func(_ int, c started) error { return c.reference(ctx) })
 		},
 		Open: func(context.Context) (backend.Backend, error) { return p.client() },
 		Faults: conformance.Faults{
@@ -277,17 +277,17 @@ func (p *realPair) harness() conformance.Harness {
 	}
 	rig.Clients(&h.Faults, rigs)
 	h.Faults.Restart = func(ctx context.Context) error {
-		return p.both(func(_ int, c coordinator) error { return c.cluster.Restart(ctx) })
+		return p.both(func(_ int, c started) error { return c.cluster.Restart(ctx) })
 	}
 	h.Faults.Reset = func(ctx context.Context) error {
-		err := p.both(func(_ int, c coordinator) error { return c.cluster.Wipe(ctx) })
+		err := p.both(func(_ int, c started) error { return c.cluster.Wipe(ctx) })
 		return errors.Join(err, p.advance(ctx))
 	}
 	h.Faults.Rewind = p.rewind
 	h.Faults.Pause = func(context.Context) (func(), error) {
 		return func() {
-			_ = p.both(func(_ int, c coordinator) error { return c.cluster.Resume() }) // who waits for that fails
-		}, p.both(func(_ int, c coordinator) error { return c.cluster.Pause() })
+			_ = p.both(func(_ int, c started) error { return c.cluster.Resume() }) // who waits for that fails
+		}, p.both(func(_ int, c started) error { return c.cluster.Pause() })
 	}
 	return h
 }
@@ -296,12 +296,12 @@ func (p *realPair) harness() conformance.Harness {
 // the other meanwhile.
 func (p *realPair) rewind(ctx context.Context) (back func(context.Context) error, err error) {
 	var restore [2]func(context.Context) error
-	err = p.both(func(side int, c coordinator) (err error) {
+	err = p.both(func(side int, c started) (err error) {
 		restore[side], err = c.backup(ctx)
 		return err
 	})
 	return func(ctx context.Context) error {
-		return p.both(func(side int, _ coordinator) error { return restore[side](ctx) })
+		return p.both(func(side int, _ started) error { return restore[side](ctx) })
 	}, err
 }
 
@@ -327,10 +327,10 @@ func (p *realPair) limit(h *conformance.Harness, faults conformance.Faults) {
 		h.Waive["L6.advances"] = "who waits stands on this machine alone, and has no deadline"
 	}
 	if local != (p.beforeCutover() || p.phase == aborted) { // who waits stands on the other one
-		h.Faults.Expire, h.Faults.LoseAnswer = faults.Expire, faults.LoseAnswer
+		h.Faults.Expire, h.Faults.LoseAnswer, h.Faults.HoldBack = faults.Expire, faults.LoseAnswer, faults.HoldBack
 		return
 	}
-	for _, f := range []conformance.Fault{conformance.Expire, conformance.LoseAnswer} {
+	for _, f := range []conformance.Fault{conformance.Expire, conformance.LoseAnswer, conformance.HoldBack} {
 		h.Lacks[f] = "who waits stands on this machine alone, where a session lives as long as its process"
 	}
 	if !p.beforeCutover() {

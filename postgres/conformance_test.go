@@ -129,3 +129,11 @@ func pair(ctx context.Context, t *testing.T, synchronous bool) (*conformance.Rep
 		Close: p.Stop,
 	}, nil
 }
+
+// The faults of writes are what they say.
+func TestFaultsOfWrites(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	c := newClient(t, addr, postgres.Options{TTL: ttl})
+	rig.CheckWrites(t, rigClient{c}, c.live(t), newClient(t, addr, postgres.Options{TTL: ttl}).live(t), "faults-of-writes", true)
+}

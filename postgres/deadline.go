@@ -58,7 +58,7 @@ func (s *session) run() {
 
 // serve uses the connection until it is broken or the session has ended.
 func (s *session) serve(c *conn) error {
-	next := time.Now()
+	var sent time.Time
 	for s.Context().Err() == nil {
 		if err := s.listen(c); err != nil {
 			return err
@@ -67,16 +67,15 @@ func (s *session) serve(c *conn) error {
 		if c.IsClosed() {
 			return fmt.Errorf("%w: a request has broken it", backend.ErrUnavailable)
 		}
-		if s.listener.own.Swap(false) || !time.Now().Before(next) {
-			sent := time.Now()
+		if s.listener.own.Swap(false) || time.Since(sent) >= s.interval() {
+			sent = time.Now()
 			if err := s.beat(c); err != nil {
 				s.b.wire.turn.Add(1)
 				return err
 			}
-			next = sent.Add(s.b.o.TTL / 4)
 			s.b.wire.tidy(false)
 		}
-		ctx, cancel := context.WithDeadline(s.Context(), s.reap(next))
+		ctx, cancel := context.WithDeadline(s.Context(), s.reap(sent.Add(s.interval())))
 		if s.listener.rest(cancel) {
 			err := c.WaitForNotification(ctx)
 			if err != nil && (ctx.Err() == nil || c.IsClosed()) {

@@ -21,11 +21,23 @@
 // Freshness (L2): there is one primary, and it answers all. That nobody stands in front is told together with a heartbeat where commits
 // wait for a standby: a primary that was deposed cannot commit it.
 //
-// Waiting (L3): each session has one connection that listens. It also has the heartbeats and, if it is idle, most other requests; a process needs
+// Waiting (L3): each session has one connection, which listens. It also has the heartbeats and, if it is idle, most other requests; a process needs
 // no second one while it is at rest. Notices come before the answer to a later heartbeat on the connection, so an answered heartbeat
 // proves that none is missing. When the connection is made anew, all who wait look.
 //
+// The server signals every connection of the database that listens at each commit that notifies. So a session in which all that wait are far from the head of their
+// lines does not listen; see far.go. It then looks four times in a TTL, or twice if more than sixty stand in front, and sends about two
+// heartbeats in a TTL. Far is who has more than sixteen in front, and four times as many as have left between two looks. So if
+// more than that leave of a sudden, the next one may know by its next look only.
+//
 // Guarded writes (G3) lock the row of the member, so that it cannot go before they are committed.
+//
+// # Versions
+//
+// The schema has a format, which is a number, and so has each version of this package: it needs a schema of that format or a newer one. A newer
+// schema says which is the oldest format of processes that can use it. Whoever opens a session says its format, and is refused with
+// [backend.ErrInvalid] if the two do not fit. [Schema] and [EnsureSchema] bring an older schema to the newer format while
+// processes go on; a session never does.
 //
 // # The deadline
 //
@@ -46,8 +58,8 @@
 //     passed, if the old server has acknowledged none of its heartbeats since the new one began.
 //  7. An operator who deletes a session or a member does not wait for its deadline, as on every coordinator.
 //
-// Each session observes the next sixteen in a ring, and more while most of them are silent, whether it stands in a line
-// or not. It sees them with each of its heartbeats, four in a TTL. If all processes crash at once, a newcomer ends
+// Each session observes the next sixteen in a ring, and eight times as many while most of them are silent, whether it stands in a line
+// or not. It sees them with each of its heartbeats, four in a TTL; half as many if it is far from the head, as long as none is silent. If all processes crash at once, a newcomer ends
 // their sessions after a TTL of its own.
 //
 // # What rests on what
@@ -61,6 +73,12 @@
 // nothing that the new one has not. If they do not, and the old primary serves on, two lead as long as it does: each has its
 // own rows, and no client can see it. A session warns in the log where a standby follows and commits do not wait for it. What
 // an asynchronous failover loses of records is lost, a raised fence among them.
+//
+// # Connections
+//
+// An application that has a pool of pgx gives its configuration to New, &pool.Config().ConnConfig.Config, and not the pool. Requests on connections of the pool could
+// not keep the promises above: the driver would not see the server's warnings there, and pgx asks the server to cancel what is under way when a context ends. And it would save
+// little: one connection has to listen in any case, and at rest there is no other.
 //
 // # Poolers
 //

@@ -3,7 +3,7 @@ package postgres
 import (
 	"time"
 
-	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/backend/kit"
 )
 
@@ -13,7 +13,7 @@ const driver kit.Scheme = "postgres"
 const defaultPort = "5432"
 
 func init() {
-	d := backend.Driver{
+	d := coordinator.Driver{
 		Scheme:   string(driver),
 		Open:     kit.Opener(Open),
 		Title:    "PostgreSQL",
@@ -23,15 +23,16 @@ func init() {
 		Rights:   rights,
 		Setup:    setup,
 		Operator: newOperator,
-		// Others see a number when they send their own heartbeat, and wait for a twentieth more than a session time.
+		// Others see a number when they send their own heartbeat, and wait for a twentieth more than a session time. Who is far from the
+		// head sends few, but some of the sixteen who observe a session send theirs within any quarter of a session time.
 		Slack: func(ttl time.Duration) time.Duration { return ttl/4 + ttl/20 + ttl/10 },
-		Probe: backend.Probe{
+		Probe: coordinator.Probe{
 			// A request for a protocol that no server speaks, which each refuses with an error of PostgreSQL's form.
 			Ask:     "\x00\x00\x00\x08\x00\x01\x00\x00",
 			Answers: []string{"SFATAL", "FATAL", "unsupported frontend protocol"},
 		},
 	}
-	backend.Register(d)
+	coordinator.Register(d)
 	d.Scheme, d.Example, d.About = "postgresql", "", "" // as PostgreSQL's own clients have it, too
-	backend.Register(d)
+	coordinator.Register(d)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 	"github.com/succession-dev/succession/internal/rig/linear"
@@ -151,5 +152,56 @@ func TestNothingIsCancelled(t *testing.T) {
 	}
 	if n := c.cancels.Load(); n != 0 {
 		t.Errorf("%d requests to cancel", n)
+	}
+}
+
+// Who is far from the head of a line that stands still does not listen, and does again before its turn comes. If all in front leave at once, it
+// still comes to know that it is first.
+func TestFarFromTheHead(t *testing.T) {
+	t.Parallel()
+	for name, together := range map[string]bool{"one after the other": false, "all at once": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			addr, line := sharedPostgres(t).Addrs()[0], coordtest.Name(t)
+			front := newClient(t, addr, postgres.Options{TTL: 2 * ttl}).live(t)
+			var members []backend.Member
+			for range 30 {
+				members = append(members, join(t, front, line, "x"))
+			}
+			s := newClient(t, addr, postgres.Options{TTL: 2 * ttl}).live(t)
+			m := join(t, s, line, "far")
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			first := make(chan error, 1)
+			go func() {
+				p, err := s.Ahead(ctx, m)
+				for err == nil && !p.First {
+					err = s.WatchPlace(ctx, m, &p)
+				}
+				first <- err
+			}()
+			quiet := func(want bool) {
+				t.Helper()
+				for postgres.Quiet(s) != want {
+					select { // no event tells
+					case <-time.After(ttl / 50):
+					case err := <-first:
+						t.Fatalf("it is first: %v", err)
+					}
+				}
+			}
+			quiet(true)
+			for i, o := range members {
+				if err := front.Leave(ctx, o); err != nil {
+					t.Fatal(err)
+				}
+				if i == len(members)-5 && !together {
+					quiet(false)
+				}
+			}
+			if err := <-first; err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 }

@@ -12,3 +12,17 @@ func Requests(b *Backend) int64 { return b.wire.requests.Load() }
 func Polled(s backend.Session) bool {
 	return s.(*kit.Adapter).Session.(*session).listener.polled.Load()
 }
+
+// SchemaOf is Schema of a version whose formats these are.
+func SchemaOf(name string, format, oldest int) (string, error) { return schemaOf(name, format, oldest) }
+
+// SetFormat makes the process one of a version with another format.
+func SetFormat(b *Backend, format int64) { b.format = format }
+
+// Quiet reports whether the server has to tell the session of nothing, as all that waits in it is far from the head.
+func Quiet(s backend.Session) bool {
+	l := &s.(*kit.Adapter).Session.(*session).listener
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.served && !l.listening && !l.changed
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 // Append adds an item at the end of the line; see [backend.Items].
@@ -41,7 +42,7 @@ func (s *session) Free(ctx context.Context, items, claims string) (backend.Membe
 		return backend.Member{}, err
 	}
 	if a.why != "" {
-		return backend.Member{}, backend.Foreign(m, a.why)
+		return backend.Member{}, kit.Foreign(m, a.why)
 	}
 	return m, nil
 }

@@ -87,7 +87,7 @@ func (s *session) add(ctx context.Context, what joining) (j backend.Joined, err 
 // addOnce sends a join. number is 0 if it was not sent.
 func (s *session) addOnce(ctx context.Context, what joining) (number int64, a answer, err error) {
 	var subject, itemLine, itemPosition any
-	if name, ok := backend.SubjectOf(backend.Member{Value: what.value, Shared: what.shared}); ok {
+	if name, ok := kit.SubjectOf(backend.Member{Value: what.value, Shared: what.shared}); ok {
 		subject = name[:min(len(name), 100)] // those of items are shorter
 	}
 	if what.item != nil {

@@ -65,6 +65,51 @@ func (s *session) Lines(ctx context.Context) (map[string]int, error) {
 	return lines, nil
 }
 
+// Survey returns what is at each name; see [backend.Surveyor].
+func (s *session) Survey(ctx context.Context) (map[string]backend.Standing, error) {
+	a, err := s.repeat(ctx, "survey")
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[string]backend.Standing)
+	for i := range a.rows[1:] {
+		r := &a.rows[i+1]
+		r.text()
+		name := r.text()
+		st := backend.Standing{Stand: int(r.int())}
+		first := r.member(name)
+		st.Record = backend.Record{Name: name, Value: r.bytes(), Version: r.version()}
+		if err := r.err(); err != nil {
+			return nil, err
+		}
+		if st.Stand > 0 {
+			st.First = first
+		}
+		if backend.CheckName(name) == nil {
+			all[name] = st
+		}
+	}
+	return all, nil
+}
+
+// Imported returns the members that somebody has written into the table by hand; see [backend.ImportFinder]. A gate, a seal and an item
+// were joined or appended once, and their rows tell.
+func (s *session) Imported(ctx context.Context, line string) (members []backend.Member, err error) {
+	a, err := s.repeat(ctx, "imported", line)
+	if err != nil {
+		return nil, err
+	}
+	for i := range a.rows[1:] {
+		r := &a.rows[i+1]
+		r.text()
+		members = append(members, r.member(line))
+		if err := r.err(); err != nil {
+			return nil, err
+		}
+	}
+	return members, nil
+}
+
 // WatchLine blocks until other members stand in the line than in after; see [backend.Session].
 func (s *session) WatchLine(ctx context.Context, line string, after backend.Line) (l backend.Line, err error) {
 	err = s.watch(ctx, []string{lineChannel(line)}, nil, func() (bool, error) {

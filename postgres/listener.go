@@ -23,8 +23,11 @@ type listener struct {
 	polled atomic.Bool // notices do not arrive: who waits looks again and again
 
 	mu        sync.Mutex
+	served    bool // the connection is there, and the server tells of what is marked so below
 	listening bool // to the session's own channel
 	channels  map[string]*channel
+	waits     int // how many wait for channels
+	far       int // how many wait that need no notices
 	changed   bool
 	jobs      []job
 	stop      context.CancelFunc
@@ -53,6 +56,37 @@ func memberChannel(m backend.Member) string { return "m" + strconv.FormatUint(m.
 func lineChannel(line string) string        { return fmt.Sprintf("l%x", md5.Sum([]byte(line))) }
 func recordChannel(name string) string      { return fmt.Sprintf("r%x", md5.Sum([]byte(name))) }
 
+// quiet reports whether all who wait are far, so that the server has to tell of nothing.
+func (l *listener) quiet() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.quietLocked()
+}
+
+func (l *listener) quietLocked() bool { return l.far > 0 && l.waits == 0 }
+
+// retreat counts somebody who waits and needs no notices, until leave is called.
+func (l *listener) retreat() (leave func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.far++
+	l.hushLocked()
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.far--
+		l.changed = l.changed || !l.listening // to hear of its own end again; that has time
+	}
+}
+
+// hushLocked has the server tell of nothing any more if nobody needs it.
+func (l *listener) hushLocked() {
+	if l.quietLocked() && l.listening {
+		l.changed = true
+		l.wake()
+	}
+}
+
 // enter has w told of the notices of the channels, until leave is called.
 func (l *listener) enter(w chan struct{}, names []string) (leave func()) {
 	l.mu.Lock()
@@ -69,6 +103,7 @@ func (l *listener) enter(w chan struct{}, names []string) (leave func()) {
 		c.waiting[w] = true
 		l.changed = l.changed || !c.listening
 	}
+	l.waits++
 	l.wake()
 	return func() {
 		l.mu.Lock()
@@ -79,12 +114,25 @@ func (l *listener) enter(w chan struct{}, names []string) (leave func()) {
 				delete(l.channels, name) // what the server tells of, it tells of until the next change
 			}
 		}
+		l.waits--
+		l.hushLocked()
 	}
 }
 
 // wake ends the rest of the connection if there is something to do for it. The caller holds the lock.
 func (l *listener) wake() {
 	if l.resting && (l.changed && !l.polled.Load() || len(l.jobs) > 0) {
+		l.resting = false
+		l.stop()
+	}
+}
+
+// stir has the session look after itself now.
+func (l *listener) stir() {
+	l.own.Store(true)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.resting {
 		l.resting = false
 		l.stop()
 	}
@@ -136,7 +184,7 @@ func (l *listener) deaf() {
 	for _, j := range l.jobs {
 		j.done <- result{err: errNotSent}
 	}
-	l.jobs, l.listening, l.changed, l.resting = nil, false, true, false
+	l.jobs, l.served, l.listening, l.changed, l.resting = nil, false, false, true, false
 	for _, c := range l.channels {
 		c.listening = false
 	}
@@ -184,7 +232,7 @@ func (l *listener) add(ask func(*conn) (answer, error)) <-chan result {
 
 func (l *listener) addLocked(ask func(*conn) (answer, error)) <-chan result {
 	done := make(chan result, 1)
-	if !l.listening && !l.polled.Load() {
+	if !l.served && !l.polled.Load() {
 		done <- result{err: errNotSent}
 		return done
 	}
@@ -194,17 +242,21 @@ func (l *listener) addLocked(ask func(*conn) (answer, error)) <-chan result {
 }
 
 // changes returns the statements that make the server tell of what somebody waits for, and of nothing else, and what to call
-// when it does. It returns "" if the server does already.
+// when it does, which is nil if it does already.
 func (l *listener) changes(own string) (script string, done func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.changed && l.listening {
+	if !l.changed && l.served {
 		return "", nil
 	}
 	var b strings.Builder
 	do := func(verb, name string) { b.WriteString(verb + ` "` + l.prefix + name + `";`) }
-	if !l.listening {
+	listening := !l.quietLocked()
+	switch {
+	case listening && !l.listening:
 		do("LISTEN", own)
+	case !listening && l.listening:
+		do("UNLISTEN", own)
 	}
 	var now []*channel
 	for name, c := range l.channels {
@@ -221,7 +273,7 @@ func (l *listener) changes(own string) (script string, done func()) {
 	return b.String(), func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.listening = true
+		l.served, l.listening = true, listening
 		for _, c := range now {
 			c.listening = true
 			c.tell() // to look for what has happened before
@@ -235,15 +287,16 @@ func (s *session) listen(c *conn) error {
 		return nil
 	}
 	script, done := s.listener.changes("s" + s.id)
-	if script == "" {
-		return nil
+	if script != "" {
+		ctx, cancel := bounded(s.Context(), s.b.o.TTL/4)
+		defer cancel()
+		if err := c.script(ctx, script); err != nil {
+			return err
+		}
 	}
-	ctx, cancel := bounded(s.Context(), s.b.o.TTL/4)
-	defer cancel()
-	if err := c.script(ctx, script); err != nil {
-		return err
+	if done != nil {
+		done()
 	}
-	done()
 	return nil
 }
 
@@ -264,29 +317,38 @@ func (s *session) look(ctx context.Context, function string, args ...any) (answe
 	return s.repeat(ctx, function, args...)
 }
 
-// watch calls look when the server tells of the channels, and again after each notice, until it says that it is done. deep, which may be nil,
-// says that what look looks for is not urgent where nobody is told.
-func (s *session) watch(ctx context.Context, names []string, deep *bool, look func() (done bool, err error)) error {
+// watch calls look when the server tells of the channels, and again after each notice, until it says that it is done. at, which may be nil,
+// is what look has found of how far the head of the line is.
+func (s *session) watch(ctx context.Context, names []string, at *far, look func() (done bool, err error)) error {
 	w := make(chan struct{}, 1)
-	defer s.listener.enter(w, names)()
+	listens, leave := true, s.listener.enter(w, names)
+	defer func() { leave() }()
 	for {
 		polled := s.listener.polled.Load()
-		if polled || s.listener.ready(names) {
+		if polled || !listens || s.listener.ready(names) {
 			if done, err := look(); done || err != nil {
 				return err
 			}
 		}
-		var poll <-chan time.Time
-		if polled || s.listener.polled.Load() {
-			pause := max(s.b.o.TTL/40, 20*time.Millisecond)
-			if deep != nil && *deep {
-				pause = s.b.o.TTL / 4
+		polled = polled || s.listener.polled.Load()
+		if at != nil && at.now == listens {
+			leave()
+			if listens = !listens; listens {
+				leave = s.listener.enter(w, names)
+				continue
 			}
-			poll = time.After(pause)
+			leave = s.listener.retreat()
+		}
+		var again <-chan time.Time
+		switch {
+		case at != nil && (at.depth >= near || polled && at.depth > 0):
+			again = time.After(at.pause())
+		case polled:
+			again = time.After(max(s.b.o.TTL/40, 20*time.Millisecond))
 		}
 		select {
 		case <-w:
-		case <-poll:
+		case <-again:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

@@ -202,10 +202,18 @@ func (c *client) Requests() int64 { return postgres.Requests(c.Backend) }
 
 // LoseAnswer implements [rig.Client].
 func (c *client) LoseAnswer() {
-	c.proxies[0].LoseAnswers(func(request []byte) bool {
-		return slices.ContainsFunc([]string{"join", "leave", "pin", "put", "append", "remove"}, func(function string) bool {
-			return bytes.Contains(request, []byte(c.schema+"."+function+"("))
-		})
+	c.proxies[0].LoseAnswers(c.writes)
+}
+
+// HoldBack implements [rig.Client].
+func (c *client) HoldBack(skip int) (held func() bool, release func()) {
+	return c.proxies[0].HoldBack(skip, c.writes)
+}
+
+// writes reports whether a request is for a write that is no heartbeat.
+func (c *client) writes(request []byte) bool {
+	return slices.ContainsFunc([]string{"join", "leave", "pin", "put", "append", "remove"}, func(function string) bool {
+		return bytes.Contains(request, []byte(c.schema+"."+function+"("))
 	})
 }
 

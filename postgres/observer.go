@@ -11,13 +11,14 @@ import (
 // An observer is what a session has seen of others in this life of the server. Only the goroutine that sends the heartbeats uses it.
 //
 // Each session looks at the next ones in a ring, so that every session is looked at as long as there are others, whoever stands in
-// line. If most of them are silent, it looks at more, as long as one is: behind a thousand that have crashed at once it
+// line. If most of them are silent, it looks at more, until all that it looks at are known to live: behind a thousand that have crashed at once it
 // must not take a session time for each few.
 type observer struct {
 	life  string
 	since clock.Instant // when the first answer of this life came
 	seen  map[string]sight
 	wide  int
+	alarm bool // one is silent, or may be
 }
 
 // A sight is a number that was seen of a session.
@@ -25,6 +26,7 @@ type sight struct {
 	beat  int64
 	since clock.Instant // when the answer came that first had it
 	ttl   time.Duration
+	lives bool          // the number has changed since the session was first seen
 	asked clock.Instant // when the server was asked to end it; zero if it was not
 }
 
@@ -47,7 +49,7 @@ func (o *observer) see(now clock.Instant, ttl time.Duration, life, others string
 		o.life, o.since, o.seen = life, now, make(map[string]sight)
 	}
 	next := make(map[string]sight)
-	silent := 0
+	silent, unknown := 0, 0
 	for part := range strings.SplitSeq(others, ",") {
 		id, beat, its, ok := parseOther(part)
 		if !ok {
@@ -55,19 +57,23 @@ func (o *observer) see(now clock.Instant, ttl time.Duration, life, others string
 		}
 		at, known := o.seen[id]
 		if !known || at.beat != beat {
-			at = sight{beat: beat, since: now, ttl: its}
-		} else if now.Sub(at.since) > its/2 {
+			at = sight{beat: beat, since: now, ttl: its, lives: known}
+		} else if now.Sub(at.since) > its*3/4 { // some send two heartbeats in their session time
 			silent++
+		}
+		if !at.lives {
+			unknown++
 		}
 		next[id] = at
 	}
 	o.seen = next // those that have left the window are somebody else's
 	switch n := len(next); {
 	case silent > n/2:
-		o.wide = min(4*n, widest)
-	case silent == 0:
+		o.wide = min(8*n, widest)
+	case silent == 0 && unknown == 0:
 		o.wide = narrow
 	}
+	o.alarm = silent > 0 || o.wide > narrow
 }
 
 // parseOther reads "ID NUMBER TTL", with the TTL in ms.

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/internal/security"
 )
@@ -20,6 +21,7 @@ type Backend struct {
 	o        *Options
 	wire     *wire
 	sessions *kit.Sessions
+	format   int64        // the one of this process
 	top      atomic.Int64 // the largest position or version that was seen
 
 	// Only open uses these.
@@ -47,7 +49,7 @@ var parameters = []string{"user", "service", "servicefile", "passfile", "sslmode
 // are read for each connection, so they may be replaced while the backend is open.
 //
 // Open does not connect; [Backend.Session] does. The caller closes the backend.
-func Open(u *backend.URL) (*Backend, error) {
+func Open(u *coordinator.URL) (*Backend, error) {
 	o := &Options{TTL: u.Duration("ttl", 0), Schema: u.Text("schema", ""), ConnectTimeout: u.Duration("connect", 0)}
 	config, password, err := configOf(u)
 	if err == nil {
@@ -65,7 +67,7 @@ func Open(u *backend.URL) (*Backend, error) {
 }
 
 // configOf returns what reads the configuration that a URL describes, and the secret that is the password, or nil.
-func configOf(u *backend.URL) (func() (*pgconn.Config, error), *security.Secret, error) {
+func configOf(u *coordinator.URL) (func() (*pgconn.Config, error), *security.Secret, error) {
 	settings := map[string]string{"target_session_attrs": "read-write", "dbname": strings.Trim(u.Path, "/")}
 	for _, name := range parameters {
 		settings[name] = u.Text(name, "")
@@ -126,7 +128,7 @@ func open(config func() (*pgconn.Config, error), o *Options) (*Backend, error) {
 	if err != nil {
 		return nil, driver.Wrap("open", "", err)
 	}
-	b := &Backend{o: o, wire: newWire(config, o)}
+	b := &Backend{o: o, wire: newWire(config, o), format: format}
 	b.sessions = kit.NewSessions(kit.Config{Scheme: driver, Open: b.open, Connect: o.ConnectTimeout, Patience: closeBound})
 	return b, nil
 }

@@ -9,17 +9,18 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/internal/security"
 )
 
-// An operator is a [backend.Operator] that uses the tables, as whoever has the rights of their owner.
+// An operator is a [coordinator.Operator] that uses the tables, as whoever has the rights of their owner.
 type operator struct {
 	config   func() (*pgconn.Config, error)
 	password *security.Secret // nil for none
 	schema   string
 }
 
-func newOperator(u *backend.URL) (backend.Operator, error) {
+func newOperator(u *coordinator.URL) (coordinator.Operator, error) {
 	config, password, err := configOf(u)
 	o := &operator{config, password, cmp.Or(u.Text("schema", ""), DefaultSchema)}
 	if err == nil {

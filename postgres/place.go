@@ -3,8 +3,10 @@ package postgres
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 // errHeld says that another server has taken over, and that whoever led before it may still do so.
@@ -19,24 +21,24 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, e
 	return p, err
 }
 
-// ahead is Ahead with a way to send the request. deep says that somebody stands before the one in front.
-func (s *session) ahead(ctx context.Context, m backend.Member, send func(context.Context, string, ...any) (answer, error)) (p backend.Place, deep bool, err error) {
+// ahead is Ahead with a way to send the request. depth is how many stand before the one in front, as far as the function counts.
+func (s *session) ahead(ctx context.Context, m backend.Member, send func(context.Context, string, ...any) (answer, error)) (p backend.Place, depth int, err error) {
 	for pause := s.b.o.backoff(); ; {
 		a, err := send(ctx, "ahead", m.Line, m.Position, s.lease.Left() < s.b.o.TTL*5/8)
 		if err != nil {
-			return p, false, err
+			return p, 0, err
 		}
-		if p, deep, err = s.placeOf(m, a); err != errHeld {
-			return p, deep, err
+		if p, depth, err = s.placeOf(m, a); err != errHeld {
+			return p, depth, err
 		}
 		if err := pause.After(ctx, err); err != nil {
-			return p, false, err
+			return p, 0, err
 		}
 	}
 }
 
-// placeOf reads where m stands, from the column shared to the column deep.
-func (s *session) placeOf(m backend.Member, a answer) (p backend.Place, deep bool, err error) {
+// placeOf reads where m stands, from the column shared to the column depth.
+func (s *session) placeOf(m backend.Member, a answer) (p backend.Place, depth int, err error) {
 	r := a.first()
 	m.Shared, m.Pinned = r.bool(), r.bool()
 	var front *backend.Member
@@ -48,31 +50,35 @@ func (s *session) placeOf(m backend.Member, a answer) (p backend.Place, deep boo
 	}
 	header := r.bytes()
 	beaten := !r.null()
-	number, held, deep := r.int(), r.bool(), r.bool()
+	number, held, n := r.int(), r.bool(), r.int()
 	if err := r.err(); err != nil {
-		return p, false, err
+		return p, 0, err
 	}
 	h, err := backend.ParseHeader(header)
 	if err != nil {
-		return p, false, err
+		return p, 0, err
 	}
 	if front == nil {
 		if held {
-			return p, false, errHeld
+			return p, 0, errHeld
+		}
+		if !s.led.Swap(true) && s.listener.quiet() {
+			s.listener.stir() // it has sent fewer heartbeats than who leads
 		}
 		if beaten {
 			s.acknowledged(number, a.sent)
 		}
 		if err := s.Alive(); err != nil {
-			return p, false, err
+			return p, 0, err
 		}
 	}
-	p, err = backend.PlaceOf(m, front, h)
-	return p, deep, err
+	p, err = kit.PlaceOf(m, front, h)
+	return p, int(n), err
 }
 
 // WatchPlace blocks until m stands otherwise than p says; see [backend.Session]. It listens to m and the member in front, and to the header if m
-// is first or the one in front stays when the election moves. While it waits it sends nothing.
+// is first or the one in front stays when the election moves. While it waits it sends nothing, unless m is [far] from the head: then it
+// listens to nothing, and looks from time to time.
 func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
 	names := []string{memberChannel(m)}
 	if !p.First {
@@ -81,13 +87,13 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 	if p.First || p.Ahead.Pinned {
 		names = append(names, recordChannel(m.Line))
 	}
-	deep := false
-	return s.watch(ctx, names, &deep, func() (bool, error) {
-		now, far, err := s.ahead(ctx, m, s.look)
+	f := &far{ttl: s.b.o.TTL}
+	return s.watch(ctx, names, f, func() (bool, error) {
+		now, depth, err := s.ahead(ctx, m, s.look)
 		if err != nil {
 			return false, err
 		}
-		deep = far
+		f.see(depth, time.Now())
 		if now.First == p.First && (now.First && now == *p || !now.First && now.Ahead == p.Ahead) {
 			return false, nil
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -19,6 +20,10 @@ const DefaultSchema = "succession"
 //go:embed schema.sql
 var schemaSQL string
 
+// format is the one of the schema that this version needs, and oldest the one of the oldest processes that can use a schema of that
+// format. schema.sql says when they are raised.
+const format, oldest = 1, 1
+
 // schemaName is what a schema may be called: nothing that has to be quoted, and short enough for the names of channels,
 // which have 63 bytes at most.
 var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,23}$`)
@@ -30,17 +35,20 @@ func checkSchema(name string) error {
 	return nil
 }
 
-// Schema returns the statements that make the schema of that name, for people who make it themselves, with psql in one
-// transaction (psql -1). Empty is [DefaultSchema]. It returns [backend.ErrInvalid] if no schema of this package can have
-// the name.
-func Schema(name string) (string, error) {
+// Schema returns the statements that make the schema of that name, or bring one that an older version has made to the format of this
+// version. They are for people who do it themselves, as the owner of the schema, with psql in one transaction (psql -1). They do
+// nothing to what is stored, and processes go on meanwhile; where those of older versions could not, the statements fail as long as
+// there are sessions. Empty is [DefaultSchema]. It returns [backend.ErrInvalid] if no schema of this package can have the name.
+func Schema(name string) (string, error) { return schemaOf(name, format, oldest) }
+
+func schemaOf(name string, format, oldest int) (string, error) {
 	if name == "" {
 		name = DefaultSchema
 	}
 	if err := checkSchema(name); err != nil {
 		return "", err
 	}
-	return strings.ReplaceAll(schemaSQL, "@", name), nil
+	return strings.NewReplacer("@", name, "{format}", strconv.Itoa(format), "{oldest}", strconv.Itoa(oldest)).Replace(schemaSQL), nil
 }
 
 // A Grant is what a role may do.
@@ -58,8 +66,8 @@ const (
 // granted are the functions that a role may call. None has a right on a table.
 var granted = map[Grant][]string{
 	Observer: {
-		"open(uuid,int)", "beat(uuid,int)", "reap(uuid[],bigint[],text)", "confirm(text)", "close(uuid)",
-		"ahead(uuid,text,bigint,bool)", "stands(uuid,text,bigint)", "line(uuid,text,int)", "lines(uuid)", "free(uuid,text,text)",
+		"open(uuid,int,int)", "beat(uuid,int)", "reap(uuid[],bigint[],text)", "confirm(text)", "close(uuid)",
+		"ahead(uuid,text,bigint,bool)", "stands(uuid,text,bigint)", "line(uuid,text,int)", "lines(uuid)", "survey(uuid)", "imported(uuid,text)", "free(uuid,text,text)",
 		"get(uuid,text)", "list(uuid,text,bool)",
 	},
 	Candidate: {
@@ -95,9 +103,10 @@ func Grants(schema, role string, g Grant) (string, error) {
 	return b.String(), nil
 }
 
-// EnsureSchema makes the schema of that name in the database of cfg if it is not there, in one transaction. Empty is
-// [DefaultSchema]. It blocks until that is done, or ctx ends. Several processes may call it at the same time. The role
-// needs the right CREATE on the database; it then owns the schema. [Backend] Session does the same where the schema is missing.
+// EnsureSchema makes the schema of that name in the database of cfg if it is not there, or brings it to the format of this
+// version if it is of an older one; see [Schema]. Empty is [DefaultSchema]. It is one transaction, and blocks until that is done, or ctx ends.
+// Several processes may call it at the same time. The role needs the right CREATE on the database; it then owns the schema. To a
+// schema that another role owns it does nothing. [Backend] Session makes a schema that is missing, and leaves an older one as it is.
 func EnsureSchema(ctx context.Context, cfg *pgconn.Config, name string) error {
 	if name == "" {
 		name = DefaultSchema
@@ -109,15 +118,18 @@ func EnsureSchema(ctx context.Context, cfg *pgconn.Config, name string) error {
 		var c *conn
 		if c, err = w.dial(ctx, nil); err == nil {
 			defer c.kill()
-			err = c.ensure(ctx, name)
+			err = c.ensure(ctx, name, true)
 		}
 	}
 	return driver.Wrap("schema", name, err)
 }
 
-// ensure makes the schema if it is not there.
-func (c *conn) ensure(ctx context.Context, name string) error {
+// ensure makes the schema if it is not there, or if upgrade says so is of an older format.
+func (c *conn) ensure(ctx context.Context, name string, upgrade bool) error {
 	there, err := c.hasSchema(ctx, name)
+	if err == nil && there && upgrade {
+		there, err = c.current(ctx, name)
+	}
 	if err != nil || there {
 		return err
 	}
@@ -125,21 +137,42 @@ func (c *conn) ensure(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	// Of several processes, the second waits for the first, and then fails because the schema is there.
-	err = c.script(ctx, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT pg_advisory_xact_lock(hashtext('succession schema'));"+create+"COMMIT")
+	err = c.script(ctx, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;"+create+"COMMIT")
 	if err == nil {
 		return nil
 	}
 	if end := c.script(ctx, "ROLLBACK"); end != nil {
 		return end
 	}
-	if there, again := c.hasSchema(ctx, name); there || again != nil {
+	if !errors.Is(err, backend.ErrDenied) {
+		return err
+	}
+	if there, again := c.hasSchema(ctx, name); there || again != nil { // another role has made it meanwhile
 		return again
 	}
+	return fmt.Errorf("%w; the schema %s is not there, and this role must not make it: have an administrator apply what \"succession postgres schema\" prints", err, name)
+}
+
+// current reports whether the schema, which is there, is of this format or a newer one, or this role cannot change that.
+func (c *conn) current(ctx context.Context, name string) (bool, error) {
+	rows, err := c.query(ctx, "SELECT format FROM "+name+".meta")
 	if errors.Is(err, backend.ErrDenied) {
-		err = fmt.Errorf("%w; the schema %s is not there, and this role must not make it: have an administrator apply what \"succession postgres schema\" prints", err, name)
+		return true, nil
 	}
-	return err
+	if err != nil {
+		return false, err
+	}
+	r := rows[0]
+	return r.int() >= format, r.err()
+}
+
+// unfit returns why a process of that format may have no session in the schema, whose formats these are.
+func unfit(process, schema, oldest int64, name string) error {
+	if process < oldest {
+		return fmt.Errorf("%w version of this process: the schema %s has format %d, which is for processes of format %d and later, and this is of format %d: install a newer one",
+			backend.ErrInvalid, name, schema, oldest, process)
+	}
+	return fmt.Errorf("%w schema %s: it has format %d, and this process needs %d: have its owner apply what \"succession postgres schema\" of this version prints", backend.ErrInvalid, name, schema, process)
 }
 
 // hasSchema reports whether the schema is there.

@@ -1,12 +1,29 @@
--- The schema @ of package postgres, format 1. The package comment says how it works, and why.
+-- The schema @ of package postgres, format {format}. The package comment says how it works, and why.
 --
--- Processes of different versions use it at the same time. So a function keeps its arguments and what it returns; what
--- needs others is a function with another name. What changes a table raises the format.
+-- Processes of different versions use it at the same time. So a function keeps its arguments and what it returns, and what
+-- needs others is a function with another name. Where something is added or changed, the format is the next number. Applied to a schema
+-- of an older format, this makes it one of this format, while processes go on. If those before a certain format could not, they
+-- must be stopped before: that format is the oldest.
+DO $$
+DECLARE m record;
+BEGIN
+  PERFORM pg_advisory_xact_lock(hashtext('succession schema @')); -- others may be making it
+  IF to_regclass('@.meta') IS NULL THEN RETURN; END IF;
+  SELECT * INTO m FROM @.meta FOR UPDATE; -- nobody opens a session meanwhile
+  IF m.format > {format} THEN
+    RAISE EXCEPTION 'succession: the schema @ has format % already, which is newer than {format}', m.format;
+  ELSIF m.oldest < {oldest} AND EXISTS (SELECT FROM @.session) THEN
+    RAISE EXCEPTION 'succession: format {format} is for processes of format {oldest} and later, and the schema @ has sessions'
+      USING HINT = 'Stop all processes, and delete what is then left in the table session.';
+  END IF;
+END $$;
+
 CREATE SCHEMA IF NOT EXISTS @;
 
-CREATE TABLE @.meta (
+CREATE TABLE IF NOT EXISTS @.meta (
   one bool PRIMARY KEY DEFAULT true CHECK (one),
   format int NOT NULL,
+  oldest int NOT NULL,  -- the format of the oldest processes that may have sessions
   id uuid NOT NULL,     -- of this schema: another one has forgotten what this one knew
   era text NOT NULL,    -- the newest in which somebody may be first
   longest int NOT NULL  -- the longest session time that any session has had, in ms
@@ -14,43 +31,48 @@ CREATE TABLE @.meta (
 
 -- Each counts positions and versions, for the lines and records whose names fall to it. It stays locked until commit: so
 -- the numbers of one line grow in the order of commits.
-CREATE TABLE @.stripe (n int PRIMARY KEY, last bigint NOT NULL) WITH (fillfactor = 10);
-INSERT INTO @.stripe SELECT n, 0 FROM generate_series(0, 63) n;
+CREATE TABLE IF NOT EXISTS @.stripe (n int PRIMARY KEY, last bigint NOT NULL) WITH (fillfactor = 10);
 
 -- beat is the number that heartbeats raise. No index has it, so that raising it changes no index (HOT).
-CREATE TABLE @.session (id uuid PRIMARY KEY, ttl int NOT NULL, era text NOT NULL, beat bigint NOT NULL)
+CREATE TABLE IF NOT EXISTS @.session (id uuid PRIMARY KEY, ttl int NOT NULL, era text NOT NULL, beat bigint NOT NULL)
   WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
 -- Joins of a session with a number up to burnt never take effect any more.
-CREATE TABLE @.joiner (session uuid PRIMARY KEY REFERENCES @.session ON DELETE CASCADE, burnt bigint NOT NULL DEFAULT 0);
+CREATE TABLE IF NOT EXISTS @.joiner (session uuid PRIMARY KEY REFERENCES @.session ON DELETE CASCADE, burnt bigint NOT NULL DEFAULT 0);
 
--- A member without a session is pinned. subject is that of a claim.
-CREATE TABLE @.member (
+-- A member without a session is pinned. number is that of its join, or 0 of an item; one that has none was written by hand. subject is that of
+-- a claim.
+CREATE TABLE IF NOT EXISTS @.member (
   line text COLLATE "C" NOT NULL, pos bigint NOT NULL, session uuid REFERENCES @.session ON DELETE CASCADE, number bigint,
   value bytea NOT NULL, shared bool NOT NULL, subject text COLLATE "C",
   PRIMARY KEY (line, pos), UNIQUE (session, number)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
-CREATE INDEX ON @.member (line, pos) WHERE NOT shared;
-CREATE INDEX ON @.member (line, subject) WHERE shared;
 
-CREATE TABLE @.record (name text COLLATE "C" PRIMARY KEY, value bytea NOT NULL, version bigint NOT NULL);
+CREATE TABLE IF NOT EXISTS @.record (name text COLLATE "C" PRIMARY KEY, value bytea NOT NULL, version bigint NOT NULL);
 
 -- What transactions of users wait to be checked for at their commit. A crash may lose it: it has then ended these transactions.
-CREATE UNLOGGED TABLE @.guarded (n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, election text NOT NULL, pos bigint NOT NULL)
+CREATE UNLOGGED TABLE IF NOT EXISTS @.guarded (n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, election text NOT NULL, pos bigint NOT NULL)
   WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
--- An era ends when another server takes over. A life also ends when the server starts anew.
-CREATE FUNCTION @.era() RETURNS text LANGUAGE sql STABLE AS
-$$ SELECT (SELECT system_identifier FROM pg_control_system()) || '/' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) $$;
+-- The functions that every request calls are in PL/pgSQL, which plans them once for each connection: SQL does it each time.
+CREATE OR REPLACE FUNCTION @.start() RETURNS text LANGUAGE plpgsql STABLE AS $$ BEGIN RETURN (extract(epoch FROM pg_postmaster_start_time()) * 1e6)::bigint; END $$;
 
-CREATE FUNCTION @.life() RETURNS text LANGUAGE sql STABLE AS
-$$ SELECT @.era() || '/' || extract(epoch FROM pg_postmaster_start_time()) $$;
+-- An era ends when another server takes over: its timeline is another one. Where services do not let the owner of the schema ask for that, the era
+-- also ends when the server starts anew, as no two servers have started in the same microsecond.
+DO $$ BEGIN
+  PERFORM pg_walfile_name(pg_current_wal_lsn()), system_identifier FROM pg_control_system();
+  CREATE OR REPLACE FUNCTION @.era() RETURNS text LANGUAGE plpgsql STABLE AS
+  'BEGIN RETURN (pg_control_system()).system_identifier || ''/'' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8); END';
+EXCEPTION WHEN insufficient_privilege OR undefined_function OR feature_not_supported THEN
+  CREATE OR REPLACE FUNCTION @.era() RETURNS text LANGUAGE plpgsql STABLE AS 'BEGIN RETURN ''start/'' || @.start(); END';
+END $$;
 
-INSERT INTO @.meta VALUES (true, 1, gen_random_uuid(), @.era(), 0);
+-- A life also ends when the server starts anew.
+CREATE OR REPLACE FUNCTION @.life() RETURNS text LANGUAGE plpgsql STABLE AS $$ BEGIN RETURN @.era() || '/' || @.start(); END $$;
 
 -- Whoever writes calls this first. What users, roles and databases may have set otherwise: who waits for a lock must not take
 -- effect long after its client has given up, and what is told as done must have been synced.
-CREATE FUNCTION @.writes() RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION @.writes() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
     RAISE EXCEPTION 'succession: the transaction is not READ COMMITTED' USING ERRCODE = 'SU002';
@@ -64,13 +86,16 @@ END $$;
 -- The next number for a name. It is larger than all that its stripe has given, also if a failover has lost some, as long as
 -- the clock of the new server is not behind that of the old one by more than the failover took. JSON can have it: it
 -- stays below 2^53.
-CREATE FUNCTION @.next(name text) RETURNS bigint LANGUAGE sql AS $$
-  UPDATE @.stripe SET last = greatest(last + 1, (extract(epoch FROM clock_timestamp()) * 1e6)::bigint)
-    WHERE n = ('x' || substr(md5(name), 1, 2))::bit(8)::int & 63 RETURNING last
-$$;
+CREATE OR REPLACE FUNCTION @.next(name text) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE given bigint;
+BEGIN
+  UPDATE @.stripe t SET last = greatest(t.last + 1, (extract(epoch FROM clock_timestamp()) * 1e6)::bigint)
+    WHERE t.n = ('x' || substr(md5(name), 1, 2))::bit(8)::int & 63 RETURNING t.last INTO given;
+  RETURN given;
+END $$;
 
 -- Whether the session lives. It does not end before this transaction.
-CREATE FUNCTION @.lives(s uuid) RETURNS bool LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION @.lives(s uuid) RETURNS bool LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM @.writes();
   PERFORM FROM @.session x WHERE x.id = s AND x.era = @.era() FOR KEY SHARE;
@@ -78,7 +103,7 @@ BEGIN
 END $$;
 
 -- Whether the member stands. It does not go before this transaction ends.
-CREATE FUNCTION @.holds(l text, p bigint) RETURNS bool LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION @.holds(l text, p bigint) RETURNS bool LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM FROM @.member m WHERE m.line = l AND m.pos = p
     AND (m.session IS NULL OR EXISTS (SELECT FROM @.session x WHERE x.id = m.session AND x.era = @.era())) FOR KEY SHARE OF m;
@@ -86,7 +111,7 @@ BEGIN
 END $$;
 
 -- Who listens is told what has changed, and looks at the rows.
-CREATE FUNCTION @.tell() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION @.tell() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF TG_TABLE_NAME = 'record' THEN
     PERFORM pg_notify('@.r' || md5(coalesce(NEW.name, OLD.name)), '');
@@ -98,22 +123,22 @@ BEGIN
   END IF;
   RETURN NULL;
 END $$;
-CREATE TRIGGER tell AFTER INSERT OR DELETE OR UPDATE OF session ON @.member FOR EACH ROW EXECUTE FUNCTION @.tell();
-CREATE TRIGGER tell AFTER INSERT OR DELETE OR UPDATE ON @.record FOR EACH ROW EXECUTE FUNCTION @.tell();
-CREATE TRIGGER tell AFTER DELETE ON @.session FOR EACH ROW EXECUTE FUNCTION @.tell();
 
 -- What follows is for sessions. The first column of each answer, why, says what has kept the function from doing anything;
 -- it is empty if nothing has.
 
+-- f is the format that the process is of. If it may have no session, why is "format", and nothing is done.
 -- lacks says what is wrong with the settings of the server: "fsync", or "standby" if a standby follows and commits do not wait for any.
-CREATE FUNCTION @.open(s uuid, t int, OUT why text, OUT id uuid, OUT life text, OUT beat bigint, OUT top bigint, OUT clock bigint, OUT pid int, OUT lacks text)
+CREATE OR REPLACE FUNCTION @.open(s uuid, t int, f int, OUT why text, OUT format int, OUT oldest int, OUT id uuid, OUT life text, OUT beat bigint, OUT top bigint, OUT clock bigint,
+  OUT pid int, OUT lacks text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   PERFORM @.writes();
   UPDATE @.meta m SET longest = t WHERE m.longest < t;
+  SELECT m.format, m.oldest, m.id INTO format, oldest, id FROM @.meta m FOR SHARE; -- it stays so until the session is there
+  IF f NOT BETWEEN oldest AND format THEN why := 'format'; RETURN; END IF;
   INSERT INTO @.session VALUES (s, t, @.era(), 1);
   INSERT INTO @.joiner VALUES (s);
-  SELECT m.id INTO id FROM @.meta m;
   SELECT max(x.last) INTO top FROM @.stripe x;
   clock := (extract(epoch FROM clock_timestamp()) * 1e6)::bigint;
   why := ''; life := @.life(); beat := 1; pid := pg_backend_pid(); lacks := '';
@@ -123,8 +148,10 @@ END $$;
 
 -- The heartbeat. It tells of up to n other sessions, the next ones in a ring. held is the time for which somebody must observe this
 -- life, in ms, before anybody may be first in this era; 0 once that is over.
-CREATE FUNCTION @.beat(s uuid, n int, OUT why text, OUT life text, OUT beat bigint, OUT held int, OUT pid int, OUT others text)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+-- Without the setting of plan_cache_mode it would be planned each time, because of n.
+CREATE OR REPLACE FUNCTION @.beat(s uuid, n int, OUT why text, OUT life text, OUT beat bigint, OUT held int, OUT pid int, OUT others text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
   PERFORM @.writes();
   UPDATE @.session x SET beat = x.beat + 1 WHERE x.id = s AND x.era = @.era() RETURNING x.beat INTO beat;
@@ -138,7 +165,7 @@ BEGIN
 END $$;
 
 -- Whoever calls this has seen each of the sessions with just this number for its session time and a twentieth, in this life.
-CREATE FUNCTION @.reap(ids uuid[], beats bigint[], l text, OUT why text) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+CREATE OR REPLACE FUNCTION @.reap(ids uuid[], beats bigint[], l text, OUT why text) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   PERFORM @.writes();
   why := '';
@@ -148,7 +175,7 @@ BEGIN
 END $$;
 
 -- Whoever calls this has observed this life for as long as beat has said.
-CREATE FUNCTION @.confirm(l text, OUT why text) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+CREATE OR REPLACE FUNCTION @.confirm(l text, OUT why text) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   PERFORM @.writes();
   why := '';
@@ -158,7 +185,7 @@ BEGIN
   END IF;
 END $$;
 
-CREATE FUNCTION @.close(s uuid, OUT why text) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+CREATE OR REPLACE FUNCTION @.close(s uuid, OUT why text) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   PERFORM @.writes();
   DELETE FROM @.session x WHERE x.id = s;
@@ -167,9 +194,9 @@ END $$;
 
 -- ahead is null if nobody stands in front that the member waits for. Then beat is the number of a heartbeat that was made
 -- along, or null; it is made if b says so, or where commits wait for a standby. held says that nobody may be first yet.
--- deep says that somebody stands before the one in front.
-CREATE FUNCTION @.ahead(s uuid, l text, p bigint, b bool, OUT why text, OUT shared bool, OUT pinned bool, OUT ahead bigint, OUT avalue bytea, OUT ashared bool,
-  OUT apinned bool, OUT header bytea, OUT beat bigint, OUT held bool, OUT deep bool)
+-- depth is how many stand before the one in front, as far as 256.
+CREATE OR REPLACE FUNCTION @.ahead(s uuid, l text, p bigint, b bool, OUT why text, OUT shared bool, OUT pinned bool, OUT ahead bigint, OUT avalue bytea, OUT ashared bool,
+  OUT apinned bool, OUT header bytea, OUT beat bigint, OUT held bool, OUT depth int)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF NOT EXISTS (SELECT FROM @.session x WHERE x.id = s AND x.era = @.era()) THEN why := 'ended'; RETURN; END IF;
@@ -179,7 +206,7 @@ BEGIN
     WHERE m.line = l AND m.pos = p;
   IF NOT FOUND THEN why := 'member'; RETURN; END IF;
   SELECT r.value INTO header FROM @.record r WHERE r.name = l;
-  held := false; deep := false;
+  held := false; depth := 0;
   IF ahead IS NULL THEN
     IF b OR current_setting('synchronous_standby_names') <> '' THEN -- a server that was deposed cannot commit there
       PERFORM @.writes();
@@ -188,14 +215,14 @@ BEGIN
     END IF;
     SELECT m.era <> @.era() INTO held FROM @.meta m;
   ELSE
-    deep := EXISTS (SELECT FROM @.member f WHERE f.line = l AND f.pos < ahead);
+    SELECT count(*) INTO depth FROM (SELECT FROM @.member f WHERE f.line = l AND f.pos < ahead LIMIT 256) f;
   END IF;
   why := '';
 END $$;
 
 -- A join. u is the subject if it is a claim, of the item at ip in the line il. After pos it tells what ahead tells, and the record rec.
-CREATE FUNCTION @.join(s uuid, n bigint, l text, v bytea, sh bool, u text, il text, ip bigint, rec text, OUT why text, OUT pos bigint, OUT shared bool, OUT pinned bool,
-  OUT ahead bigint, OUT avalue bytea, OUT ashared bool, OUT apinned bool, OUT header bytea, OUT beat bigint, OUT held bool, OUT deep bool,
+CREATE OR REPLACE FUNCTION @.join(s uuid, n bigint, l text, v bytea, sh bool, u text, il text, ip bigint, rec text, OUT why text, OUT pos bigint, OUT shared bool, OUT pinned bool,
+  OUT ahead bigint, OUT avalue bytea, OUT ashared bool, OUT apinned bool, OUT header bytea, OUT beat bigint, OUT held bool, OUT depth int,
   OUT rvalue bytea, OUT rversion bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE f bigint;
@@ -207,13 +234,13 @@ BEGIN
   pos := @.next(l);
   IF il IS NOT NULL AND EXISTS (SELECT FROM @.member m WHERE m.line = l AND m.shared AND m.subject = u) THEN why := 'taken'; RETURN; END IF;
   INSERT INTO @.member VALUES (l, pos, s, n, v, sh, u);
-  SELECT a.why, a.shared, a.pinned, a.ahead, a.avalue, a.ashared, a.apinned, a.header, a.beat, a.held, a.deep
-    INTO why, shared, pinned, ahead, avalue, ashared, apinned, header, beat, held, deep FROM @.ahead(s, l, pos, false) a;
+  SELECT a.why, a.shared, a.pinned, a.ahead, a.avalue, a.ashared, a.apinned, a.header, a.beat, a.held, a.depth
+    INTO why, shared, pinned, ahead, avalue, ashared, apinned, header, beat, held, depth FROM @.ahead(s, l, pos, false) a;
   SELECT r.value, r.version INTO rvalue, rversion FROM @.record r WHERE r.name = rec;
 END $$;
 
 -- After a lost answer: no join up to n takes effect any more. pos is where join n stands, if it does.
-CREATE FUNCTION @.burn(s uuid, n bigint, OUT why text, OUT pos bigint) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+CREATE OR REPLACE FUNCTION @.burn(s uuid, n bigint, OUT why text, OUT pos bigint) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF NOT @.lives(s) THEN why := 'ended'; RETURN; END IF;
   UPDATE @.joiner j SET burnt = greatest(j.burnt, n) WHERE j.session = s; -- it waits for a join that is under way
@@ -221,7 +248,7 @@ BEGIN
   why := '';
 END $$;
 
-CREATE FUNCTION @.leave(s uuid, l text, p bigint, OUT why text) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+CREATE OR REPLACE FUNCTION @.leave(s uuid, l text, p bigint, OUT why text) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF NOT @.lives(s) THEN why := 'ended'; RETURN; END IF;
   why := '';
@@ -229,7 +256,7 @@ BEGIN
   IF NOT FOUND AND EXISTS (SELECT FROM @.member m WHERE m.line = l AND m.pos = p) THEN why := 'denied'; END IF;
 END $$;
 
-CREATE FUNCTION @.stands(s uuid, l text, p bigint, OUT why text, OUT there bool, OUT pinned bool)
+CREATE OR REPLACE FUNCTION @.stands(s uuid, l text, p bigint, OUT why text, OUT there bool, OUT pinned bool)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF NOT EXISTS (SELECT FROM @.session x WHERE x.id = s AND x.era = @.era()) THEN why := 'ended'; RETURN; END IF;
@@ -239,7 +266,7 @@ BEGIN
 END $$;
 
 -- The first row has the header and its version, and those that follow have the first n members.
-CREATE FUNCTION @.line(s uuid, l text, n int) RETURNS TABLE (why text, header bytea, version bigint, pos bigint, value bytea, shared bool, pinned bool)
+CREATE OR REPLACE FUNCTION @.line(s uuid, l text, n int) RETURNS TABLE (why text, header bytea, version bigint, pos bigint, value bytea, shared bool, pinned bool)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE m record; all_of refcursor;
 BEGIN
@@ -256,7 +283,7 @@ BEGIN
   END LOOP;
 END $$;
 
-CREATE FUNCTION @.lines(s uuid) RETURNS TABLE (why text, line text, n bigint) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+CREATE OR REPLACE FUNCTION @.lines(s uuid) RETURNS TABLE (why text, line text, n bigint) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF NOT EXISTS (SELECT FROM @.session x WHERE x.id = s AND x.era = @.era()) THEN why := 'ended'; RETURN NEXT; RETURN; END IF;
   why := '';
@@ -264,7 +291,29 @@ BEGIN
   RETURN QUERY SELECT '', m.line, count(*) FROM @.member m GROUP BY m.line;
 END $$;
 
-CREATE FUNCTION @.pin(s uuid, l text, p bigint, h bytea, at bigint, OUT why text) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+-- All names at which something is, after a first row that has none: how many stand in the line, the first of them, and the record.
+CREATE OR REPLACE FUNCTION @.survey(s uuid) RETURNS TABLE (why text, name text, n bigint, pos bigint, value bytea, shared bool, pinned bool, rvalue bytea, rversion bigint)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM @.session x WHERE x.id = s AND x.era = @.era()) THEN why := 'ended'; RETURN NEXT; RETURN; END IF;
+  why := '';
+  RETURN NEXT;
+  RETURN QUERY SELECT '', coalesce(f.line, r.name), coalesce(f.n, 0), f.pos, f.value, f.shared, f.session IS NULL, r.value, r.version
+    FROM (SELECT m.*, h.n FROM (SELECT m.line, min(m.pos) AS pos, count(*) AS n FROM @.member m GROUP BY m.line) h JOIN @.member m USING (line, pos)) f
+    FULL JOIN @.record r ON r.name = f.line;
+END $$;
+
+-- The members of a line that nobody has joined or appended, after a first row that has none.
+CREATE OR REPLACE FUNCTION @.imported(s uuid, l text) RETURNS TABLE (why text, pos bigint, value bytea, shared bool, pinned bool)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM @.session x WHERE x.id = s AND x.era = @.era()) THEN why := 'ended'; RETURN NEXT; RETURN; END IF;
+  why := '';
+  RETURN NEXT;
+  RETURN QUERY SELECT '', m.pos, m.value, m.shared, true FROM @.member m WHERE m.line = l AND m.session IS NULL AND m.number IS NULL ORDER BY m.pos;
+END $$;
+
+CREATE OR REPLACE FUNCTION @.pin(s uuid, l text, p bigint, h bytea, at bigint, OUT why text) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE owner uuid; now @.record; ver bigint;
 BEGIN
   IF NOT @.lives(s) THEN why := 'ended'; RETURN; END IF;
@@ -276,18 +325,18 @@ BEGIN
   SELECT * INTO now FROM @.record r WHERE r.name = l FOR UPDATE;
   IF owner IS NULL AND now.value = h THEN RETURN; END IF; -- it was done before
   IF coalesce(now.version, -1) <> at THEN why := 'version'; RETURN; END IF;
-  UPDATE @.member m SET session = NULL, number = NULL WHERE m.line = l AND m.pos = p;
+  UPDATE @.member m SET session = NULL WHERE m.line = l AND m.pos = p;
   INSERT INTO @.record VALUES (l, h, ver) ON CONFLICT (name) DO UPDATE SET value = h, version = ver;
 END $$;
 
-CREATE FUNCTION @.append(s uuid, l text, v bytea, OUT why text, OUT pos bigint) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+CREATE OR REPLACE FUNCTION @.append(s uuid, l text, v bytea, OUT why text, OUT pos bigint) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF NOT @.lives(s) THEN why := 'ended'; RETURN; END IF;
   why := ''; pos := @.next(l);
-  INSERT INTO @.member VALUES (l, pos, NULL, NULL, v, false, NULL);
+  INSERT INTO @.member VALUES (l, pos, NULL, 0, v, false, NULL);
 END $$;
 
-CREATE FUNCTION @.remove(s uuid, l text, p bigint, bl text, bp bigint, OUT why text) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+CREATE OR REPLACE FUNCTION @.remove(s uuid, l text, p bigint, bl text, bp bigint, OUT why text) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF NOT @.lives(s) THEN why := 'ended'; RETURN; END IF;
   IF NOT @.holds(bl, bp) THEN why := 'member'; RETURN; END IF;
@@ -297,7 +346,7 @@ BEGIN
 END $$;
 
 -- The first item that nobody claims. If somebody stands there who is no item, or no claim, it is that member, and why says so.
-CREATE FUNCTION @.free(s uuid, items text, claims text, OUT why text, OUT pos bigint, OUT value bytea, OUT shared bool, OUT pinned bool)
+CREATE OR REPLACE FUNCTION @.free(s uuid, items text, claims text, OUT why text, OUT pos bigint, OUT value bytea, OUT shared bool, OUT pinned bool)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF NOT EXISTS (SELECT FROM @.session x WHERE x.id = s AND x.era = @.era()) THEN why := 'ended'; RETURN; END IF;
@@ -310,7 +359,7 @@ BEGIN
   IF NOT FOUND THEN why := 'taken'; END IF;
 END $$;
 
-CREATE FUNCTION @.get(s uuid, n text, OUT why text, OUT value bytea, OUT version bigint) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+CREATE OR REPLACE FUNCTION @.get(s uuid, n text, OUT why text, OUT value bytea, OUT version bigint) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF NOT EXISTS (SELECT FROM @.session x WHERE x.id = s AND x.era = @.era()) THEN why := 'ended'; RETURN; END IF;
   why := '';
@@ -319,7 +368,7 @@ END $$;
 
 -- A write of a record or, if v is null, its deletion. at is the version that it must have, 0 for any and -1 for none; ml and mp are the
 -- member that must stand, or null.
-CREATE FUNCTION @.put(s uuid, n text, v bytea, at bigint, ml text, mp bigint, OUT why text, OUT ver bigint)
+CREATE OR REPLACE FUNCTION @.put(s uuid, n text, v bytea, at bigint, ml text, mp bigint, OUT why text, OUT ver bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE now bigint;
 BEGIN
@@ -334,7 +383,7 @@ BEGIN
 END $$;
 
 -- The records directly below dir, after a first row that has none; w says whether with their values.
-CREATE FUNCTION @.list(s uuid, dir text, w bool) RETURNS TABLE (why text, name text, value bytea, version bigint)
+CREATE OR REPLACE FUNCTION @.list(s uuid, dir text, w bool) RETURNS TABLE (why text, name text, value bytea, version bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF NOT EXISTS (SELECT FROM @.session x WHERE x.id = s AND x.era = @.era()) THEN why := 'ended'; RETURN NEXT; RETURN; END IF;
@@ -347,7 +396,7 @@ END $$;
 -- For transactions of users.
 
 -- Whether the member leads its election. If it does, nobody leads after it before this transaction ends.
-CREATE FUNCTION @.leads(election text, pos bigint) RETURNS bool LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+CREATE OR REPLACE FUNCTION @.leads(election text, pos bigint) RETURNS bool LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE sh bool;
 BEGIN
   SELECT m.shared INTO sh FROM @.member m JOIN @.session x ON x.id = m.session AND x.era = @.era()
@@ -359,7 +408,7 @@ END $$;
 -- Makes the commit of this transaction fail with SQLSTATE SU001 if the member does not lead its election then. It looks at
 -- the commit: what it locks, it would otherwise lock for as long as the transaction lasts, and nobody could lead after
 -- a leader that has vanished in the middle of one.
-CREATE FUNCTION @.guard(election text, pos bigint) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+CREATE OR REPLACE FUNCTION @.guard(election text, pos bigint) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF NOT EXISTS (SELECT FROM @.member m WHERE m.line = guard.election AND m.pos = guard.pos) THEN
     RAISE EXCEPTION 'succession: member % does not lead % any more', guard.pos, guard.election USING ERRCODE = 'SU001';
@@ -367,7 +416,7 @@ BEGIN
   INSERT INTO @.guarded (election, pos) VALUES (guard.election, guard.pos);
 END $$;
 
-CREATE FUNCTION @.at_commit() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+CREATE OR REPLACE FUNCTION @.at_commit() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF NOT @.leads(NEW.election, NEW.pos) THEN
     RAISE EXCEPTION 'succession: member % does not lead % any more', NEW.pos, NEW.election USING ERRCODE = 'SU001';
@@ -375,6 +424,20 @@ BEGIN
   DELETE FROM @.guarded g WHERE g.n = NEW.n;
   RETURN NULL;
 END $$;
-CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON @.guarded DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION @.at_commit();
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA @ FROM PUBLIC;
+
+-- What locks tables is done once.
+DO $$ BEGIN
+  IF NOT EXISTS (SELECT FROM @.meta) THEN
+    CREATE INDEX ON @.member (line, pos) WHERE NOT shared;
+    CREATE INDEX ON @.member (line, subject) WHERE shared;
+    CREATE TRIGGER tell AFTER INSERT OR DELETE OR UPDATE OF session ON @.member FOR EACH ROW EXECUTE FUNCTION @.tell();
+    CREATE TRIGGER tell AFTER INSERT OR DELETE OR UPDATE ON @.record FOR EACH ROW EXECUTE FUNCTION @.tell();
+    CREATE TRIGGER tell AFTER DELETE ON @.session FOR EACH ROW EXECUTE FUNCTION @.tell();
+    CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON @.guarded DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION @.at_commit();
+    INSERT INTO @.stripe SELECT n, 0 FROM generate_series(0, 63) n;
+    INSERT INTO @.meta VALUES (true, {format}, {oldest}, gen_random_uuid(), @.era(), 0);
+  END IF;
+  UPDATE @.meta SET format = {format}, oldest = {oldest} WHERE format < {format};
+END $$;

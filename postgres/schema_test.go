@@ -3,7 +3,11 @@
 package postgres_test
 
 import (
+	"bytes"
+	"context"
 	"errors"
+	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -229,4 +233,225 @@ func TestUnsynced(t *testing.T) {
 	if _, err := c.Session(t.Context()); !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), "fsync") {
 		t.Errorf("a session: %v", err)
 	}
+}
+
+// Processes and schemas of different versions: who fits works, and who does not is told what to do.
+func TestFormats(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	for _, c := range []struct {
+		process        int64
+		schema, oldest int
+		want           string // what is told; "" if the process fits
+	}{
+		{1, 1, 1, ""},
+		{1, 3, 1, ""}, // an older process
+		{1, 3, 2, "install a newer one"},
+		{2, 3, 2, ""},
+		{4, 3, 2, "succession postgres schema"}, // a newer one
+	} {
+		name := fmt.Sprintf("format_%d_%d_%d", c.process, c.schema, c.oldest)
+		run(t, addr, "BEGIN;"+schemaOf(t, name, c.schema, c.oldest)+"COMMIT")
+		b := clientOf(t, addr, "postgres", name)
+		postgres.SetFormat(b, c.process)
+		s, err := b.Session(t.Context())
+		if c.want == "" {
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			join(t, s, "e", "x")
+		} else if !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if n := run(t, addr, "SELECT count(*) FROM "+name+".session"); (n == "0") != (c.want != "") {
+			t.Errorf("%s: there are %s sessions", name, n)
+		}
+	}
+}
+
+func schemaOf(t testing.TB, name string, format, oldest int) string {
+	t.Helper()
+	sql, err := postgres.SchemaOf(name, format, oldest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sql
+}
+
+// A schema is brought to a newer format while a leader of an older version leads, and keeps what is stored, and who has rights. Where
+// that leader could not go on, it is not done.
+func TestUpgrade(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	const name = "upgraded"
+	grants, err := postgres.Grants(name, "upgraded_candidate", postgres.Candidate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, addr, "BEGIN;"+schemaOf(t, name, 1, 1)+"COMMIT; CREATE ROLE upgraded_candidate LOGIN;"+grants)
+	b := clientOf(t, addr, "upgraded_candidate", name)
+	s, p, _ := lead(t, b, "e")
+	formatIs := func(want string) {
+		t.Helper()
+		if got := run(t, addr, "SELECT format || ' ' || oldest FROM "+name+".meta"); got != want {
+			t.Errorf("formats %s, want %s", got, want)
+		}
+	}
+	apply := func(format, oldest int) error {
+		_, err := tryRun(t.Context(), configOf(t, addr), "BEGIN;"+schemaOf(t, name, format, oldest)+"COMMIT")
+		return err
+	}
+	for _, next := range []int{2, 2, 3} { // twice changes nothing
+		if err := apply(next, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	formatIs("3 1")
+	before := s.Deadline()
+	for s.Deadline().Sub(before) < ttl/4 { // its heartbeats go on
+		select {
+		case <-s.Done():
+			t.Fatal(s.Err())
+		case <-time.After(ttl / 20):
+		}
+	}
+	if now, err := s.Ahead(t.Context(), memberOf(t, s, "e")); err != nil || now.Token != p.Token {
+		t.Errorf("the leader stands at %+v, %v", now, err)
+	}
+	if err := apply(2, 1); err == nil || !strings.Contains(err.Error(), "newer") {
+		t.Errorf("an older version is applied: %v", err)
+	}
+	if err := apply(4, 3); err == nil || !strings.Contains(err.Error(), "has sessions") {
+		t.Errorf("a version that the leader cannot live with is applied: %v", err)
+	}
+	formatIs("3 1")
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = b.Session(t.Context()); err != nil {
+		t.Fatalf("after the upgrade: %v", err)
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := apply(4, 3); err != nil {
+		t.Fatal(err)
+	}
+	formatIs("4 3")
+	if _, err := b.Session(t.Context()); !errors.Is(err, backend.ErrInvalid) {
+		t.Errorf("a process that is too old: %v", err)
+	}
+}
+
+// memberOf returns the only member of a line.
+func memberOf(t testing.TB, s backend.Session, line string) backend.Member {
+	t.Helper()
+	l, err := s.Line(t.Context(), line)
+	if err != nil || len(l.Members) != 1 {
+		t.Fatalf("%+v, %v", l, err)
+	}
+	return l.Members[0]
+}
+
+// EnsureSchema brings an older schema to this format if its role owns it, and leaves it alone otherwise.
+func TestEnsureUpgrades(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	grants, err := postgres.Grants("old", "stranger", postgres.Candidate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, addr, "BEGIN;"+schemaOf(t, "old", 0, 0)+"COMMIT; CREATE ROLE stranger LOGIN;"+grants)
+	stranger := configOf(t, addr)
+	stranger.User = "stranger"
+	for _, c := range []struct {
+		cfg  *pgconn.Config
+		want string
+	}{{stranger, "0"}, {configOf(t, addr), "1"}} {
+		if err := postgres.EnsureSchema(t.Context(), c.cfg, "old"); err != nil {
+			t.Fatal(err)
+		}
+		if got := run(t, addr, "SELECT format FROM old.meta"); got != c.want {
+			t.Errorf("the format is %s after %s, want %s", got, c.cfg.User, c.want)
+		}
+	}
+}
+
+// Managed services do not let everybody ask for the timeline. Elections do without; the server's restart then ends sessions.
+func TestDeniedFunctions(t *testing.T) {
+	t.Parallel()
+	const deny = "REVOKE EXECUTE ON FUNCTION pg_walfile_name(pg_lsn) FROM PUBLIC"
+	create, err := postgres.Schema("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := coordtest.NewPostgres(t, nil)
+	addr := p.Addrs()[0]
+	run(t, addr, "CREATE ROLE managed LOGIN; GRANT CREATE ON DATABASE postgres TO managed")
+	managed := configOf(t, addr)
+	managed.User = "managed"
+	if err := postgres.EnsureSchema(t.Context(), managed, ""); err != nil {
+		t.Fatal(err)
+	}
+	run(t, addr, deny)
+	b := clientOf(t, addr, "managed", "")
+	if _, err := b.Session(t.Context()); !errors.Is(err, backend.ErrDenied) || !strings.Contains(err.Error(), "pg_walfile_name") || !strings.Contains(err.Error(), "succession postgres schema") {
+		t.Errorf("where it was allowed when the schema was made: %v", err)
+	}
+	if _, err := tryRun(t.Context(), managed, "BEGIN;"+create+"COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	s, was, _ := lead(t, b, "e")
+	deadline := s.Deadline()
+	if err := p.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	now, again, at := lead(t, clientOf(t, addr, "managed", ""), "e")
+	if at.Before(deadline) {
+		t.Errorf("the next one led %v before the deadline of the one before", deadline.Sub(at))
+	}
+	if again.Token <= was.Token {
+		t.Errorf("the token %d follows %d", again.Token, was.Token)
+	}
+	if s.Err() == nil {
+		t.Error("the session has outlived the server")
+	}
+	if _, err := now.Put(t.Context(), "r", []byte("x"), nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// A server that is too old is told before anything is done there. The server says what its version is when it lets a client in; here
+// somebody in between changes that.
+func TestOldServer(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	version := run(t, addr, "SHOW server_version")
+	old := "12" + version[2:]
+	cfg := configOf(t, addr)
+	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return replaced{c, []byte("server_version\x00" + version), []byte("server_version\x00" + old)}, err
+	}
+	b, err := postgres.New(cfg, &postgres.Options{TTL: ttl, Schema: "never_made"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if _, err := b.Session(t.Context()); !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), old) {
+		t.Errorf("a session: %v", err)
+	}
+}
+
+// replaced is a connection in which something is read as something else of the same length.
+type replaced struct {
+	net.Conn
+	from, to []byte
+}
+
+func (r replaced) Read(b []byte) (int, error) {
+	n, err := r.Conn.Read(b)
+	copy(b, bytes.Replace(b[:n], r.from, r.to, 1))
+	return n, err
 }

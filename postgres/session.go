@@ -2,9 +2,10 @@ package postgres
 
 import (
 	"context"
-	"crypto/rand"
+	crand "crypto/rand"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -17,10 +18,8 @@ import (
 
 // A session is a row of the database. It ends when its deadline passes, when the row has gone, or when it is closed, whichever is first.
 type session struct {
-	backend.NoSurvey
-	backend.AlwaysFresh // there is one primary
-	backend.NoImports
-	backend.NoDates
+	kit.AlwaysFresh // there is one primary
+	kit.NoDates
 	*kit.Life
 	b  *Backend
 	id string
@@ -31,7 +30,9 @@ type session struct {
 	backlog kit.Backlog
 	joining kit.Joins[backend.Joined]
 
-	main     *conn // only run uses it
+	led      atomic.Bool // it was first in a line at some time
+	main     *conn       // only run uses it
+	spread   float64     // from 0 to 1, so that sessions differ
 	listener listener
 	observer observer
 }
@@ -40,7 +41,7 @@ var _ backend.Session = (*session)(nil)
 
 // begin opens a session once.
 func (b *Backend) begin(ctx context.Context) (_ *session, err error) {
-	s := &session{b: b, id: textOf(randomUUID())}
+	s := &session{b: b, id: textOf(randomUUID()), spread: rand.Float64()}
 	ctx, cancel := bounded(ctx, b.o.ConnectTimeout/2)
 	defer cancel()
 	s.listener.prefix = b.o.Schema + "."
@@ -54,17 +55,26 @@ func (b *Backend) begin(ctx context.Context) (_ *session, err error) {
 		}
 	}()
 	sent := clock.Now()
-	rows, err := c.query(ctx, b.call("open", 2), s.id, b.o.TTL.Milliseconds())
+	rows, err := c.query(ctx, b.call("open", 3), s.id, b.o.TTL.Milliseconds(), b.format)
 	if errors.Is(err, errNoSchema) {
 		if rows, sent, err = b.make(ctx, c, s.id, err); err != nil {
 			return nil, err
 		}
 	}
+	if errors.Is(err, backend.ErrDenied) && strings.Contains(err.Error(), "function pg_") {
+		err = fmt.Errorf("%w; have the owner of the schema apply what \"succession postgres schema\" prints, which does without", err)
+	}
 	if err != nil {
 		return nil, err
 	}
 	r := rows[0]
-	r.text() // nothing keeps it from opening a session
+	why, format, oldest := r.text(), r.int(), r.int()
+	if err = r.err(); err == nil && why != "" {
+		err = unfit(b.format, format, oldest, b.o.Schema)
+	}
+	if err != nil {
+		return nil, err
+	}
 	id, life, number, top, now, pid, lacks := r.uuid(), r.text(), r.int(), r.int(), r.int(), r.int(), r.text()
 	if err = r.err(); err == nil {
 		err = b.known(id, life, top, now)
@@ -97,13 +107,13 @@ func (b *Backend) make(ctx context.Context, c *conn, id string, missing error) (
 	if b.id != "" {
 		return nil, sent, fmt.Errorf("%w: the schema %s is not there any more", backend.ErrReset, b.o.Schema)
 	}
-	if err := c.ensure(ctx, b.o.Schema); err != nil {
+	if err := c.ensure(ctx, b.o.Schema, false); err != nil {
 		return nil, sent, err
 	}
 	sent = clock.Now()
-	rows, err = c.query(ctx, b.call("open", 2), id, b.o.TTL.Milliseconds())
+	rows, err = c.query(ctx, b.call("open", 3), id, b.o.TTL.Milliseconds(), b.format)
 	if errors.Is(err, errNoSchema) {
-		err = fmt.Errorf("%w schema %s: it is not one of this package, or of an older version: %w", backend.ErrInvalid, b.o.Schema, missing)
+		err = fmt.Errorf("%w schema %s: it is not one of this package, or lacks something: have its owner apply what \"succession postgres schema\" prints: %w", backend.ErrInvalid, b.o.Schema, missing)
 	}
 	return rows, sent, err
 }
@@ -280,7 +290,7 @@ func (s *session) stands() string {
 }
 
 func randomUUID() (b [16]byte) {
-	rand.Read(b[:])
+	crand.Read(b[:])
 	return b
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -106,8 +107,24 @@ func (w *wire) dial(ctx context.Context, told func(channel string)) (*conn, erro
 	case err != nil:
 		return nil, answered(ctx, err)
 	}
+	if err := tooOld(c.ParameterStatus("server_version")); err != nil {
+		c.kill()
+		return nil, err
+	}
 	c.pid = int64(c.PID())
 	return c, nil
+}
+
+// oldestServer is the first version that has gen_random_uuid without an extension.
+const oldestServer = 13
+
+// tooOld returns an error if that is an older version than the schema needs.
+func tooOld(version string) error {
+	digits := version[:len(version)-len(strings.TrimLeft(version, "0123456789"))]
+	if major, err := strconv.Atoi(digits); err == nil && major < oldestServer {
+		return fmt.Errorf("%w server: it is PostgreSQL %s, and %d or a later version is needed", backend.ErrInvalid, kit.Clip(version), oldestServer)
+	}
+	return nil
 }
 
 // rotate has another of several hosts be tried first, after one that takes connections and commits nothing: a primary

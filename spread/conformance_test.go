@@ -139,6 +139,11 @@ func (s *session) Head(ctx context.Context, line string) (backend.Line, error) {
 	return v.Head(ctx, line)
 }
 
+// writes are the calls that change something.
+var writes = []memory.Op{
+	memory.OpJoin, memory.OpClaim, memory.OpLeave, memory.OpPin, memory.OpAppend, memory.OpRemove, memory.OpPut, memory.OpDelete,
+}
+
 // harness is that of a new cluster.
 func harness() conformance.Harness {
 	const slack = 3 * time.Second
@@ -176,11 +181,12 @@ func harness() conformance.Harness {
 			Sever:  until((*memory.Backend).Sever),
 			Hide:   until((*memory.Backend).Hide),
 			LoseAnswer: func(b backend.Backend) {
-				of(b).LoseAnswer(memory.OpJoin, memory.OpLeave, memory.OpPin, memory.OpPut, memory.OpDelete)
+				of(b).LoseAnswer(writes...)
 			},
-			Kill:    func(b backend.Backend) { of(b).Kill() },
-			Restart: func(context.Context) error { c.Restart(); return nil },
-			Pause:   func(context.Context) (func(), error) { c.Pause(); return c.Resume, nil },
+			HoldBack: func(b backend.Backend, skip int) (func() bool, func()) { return of(b).HoldBack(skip, writes...) },
+			Kill:     func(b backend.Backend) { of(b).Kill() },
+			Restart:  func(context.Context) error { c.Restart(); return nil },
+			Pause:    func(context.Context) (func(), error) { c.Pause(); return c.Resume, nil },
 			Remove: func(_ context.Context, m backend.Member) error {
 				if !c.Remove(m.Line, m.Key) {
 					return fmt.Errorf("%s does not stand in %s", m.Key, m.Line)

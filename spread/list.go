@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 )
 
 // A Cluster is one coordinator of the list.
@@ -67,7 +68,7 @@ func checkList(clusters []Cluster) error {
 		if err := backend.CheckName(c.Name); err != nil {
 			return bad("%v", err)
 		}
-		u, err := backend.ParseURL(c.URL)
+		u, err := coordinator.ParseURL(c.URL)
 		switch {
 		case strings.Contains(c.Name, "/"):
 			return bad("the name %q has a slash", c.Name)

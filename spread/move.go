@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/operate"
@@ -130,7 +131,7 @@ func (b *Backend) plan(ctx context.Context, at, to string) (Home, error) {
 	if err != nil {
 		return Home{}, err
 	}
-	return Home{At: at, To: to, AtURL: backend.Redact(from.URL), ToURL: backend.Redact(c.URL)}, nil
+	return Home{At: at, To: to, AtURL: coordinator.Redact(from.URL), ToURL: coordinator.Redact(c.URL)}, nil
 }
 
 // A leader without a member on the new cluster does not know of the move, or only of an earlier one. It

@@ -5,13 +5,14 @@ import (
 	"strings"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 )
 
 // Scheme is that of the URLs of this package, and the Backend of its errors.
 const Scheme = "spread"
 
 func init() {
-	backend.Register(backend.Driver{
+	coordinator.Register(coordinator.Driver{
 		Scheme:  Scheme,
 		Open:    open,
 		Example: "spread:/etc/app/clusters.json",
@@ -22,7 +23,7 @@ func init() {
 // open opens spread:FILE, or spread:?to=NAME=URL&to=NAME=URL. The schemes of the clusters must be
 // registered, as by importing their packages. A URL that is a parameter has its own & and ? escaped,
 // as net/url.QueryEscape does. open talks to nobody.
-func open(u *backend.URL) (backend.Backend, error) {
+func open(u *coordinator.URL) (backend.Backend, error) {
 	to := u.Texts("to")
 	if err := u.Err(); err != nil {
 		return nil, err

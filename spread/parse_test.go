@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/memory"
 )
 
@@ -35,7 +36,7 @@ func FuzzList(f *testing.F) {
 		var names []string
 		for _, c := range clusters {
 			names = append(names, c.Name)
-			if _, err := backend.ParseURL(c.URL); err != nil || strings.Contains(c.Name, "/") || backend.CheckName(c.Name) != nil {
+			if _, err := coordinator.ParseURL(c.URL); err != nil || strings.Contains(c.Name, "/") || backend.CheckName(c.Name) != nil {
 				t.Errorf("%s: the cluster %+v is taken, %v", text, c, err)
 			}
 		}

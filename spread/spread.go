@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 )
 
 // Options are the optional settings of a [Backend]. Nil and the zero value mean the defaults.
@@ -56,7 +57,7 @@ func New(source Source, o *Options) *Backend {
 		moves:    make(map[route]moving),
 	}
 	if b.opener == nil {
-		b.opener = backend.DefaultMux.Open
+		b.opener = coordinator.DefaultMux.Open
 	}
 	b.life, b.end = context.WithCancel(context.Background())
 	return b

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/lazy"
 	"github.com/succession-dev/succession/migrate"
@@ -164,25 +165,25 @@ func (s *session) again(ctx context.Context, err error) error {
 
 // JoinShared fails: an election with shared members cannot be moved.
 func (s *session) JoinShared(ctx context.Context, line, value, record string) (backend.Joined, error) {
-	return backend.NoShares{}.JoinShared(ctx, line, value, record)
+	return kit.NoShares{}.JoinShared(ctx, line, value, record)
 }
 
 // Claim fails, as JoinShared does.
 func (s *session) Claim(ctx context.Context, line, value, record string, item backend.Member) (backend.Joined, error) {
-	return backend.NoShares{}.Claim(ctx, line, value, record, item)
+	return kit.NoShares{}.Claim(ctx, line, value, record, item)
 }
 
 // Append fails: a line with items cannot be moved.
 func (s *session) Append(ctx context.Context, line, value string) (backend.Member, error) {
-	return backend.NoItems{}.Append(ctx, line, value)
+	return kit.NoItems{}.Append(ctx, line, value)
 }
 
 // Remove fails, as Append does: so whoever asks finds no items here.
 func (s *session) Remove(ctx context.Context, m, by backend.Member) error {
-	return backend.NoItems{}.Remove(ctx, m, by)
+	return kit.NoItems{}.Remove(ctx, m, by)
 }
 
 // Free fails, as Append does.
 func (s *session) Free(ctx context.Context, items, claims string) (backend.Member, error) {
-	return backend.NoItems{}.Free(ctx, items, claims)
+	return kit.NoItems{}.Free(ctx, items, claims)
 }

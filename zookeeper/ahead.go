@@ -87,7 +87,7 @@ func (s *session) placed(ctx context.Context, o *member, r reading, beat <-chan 
 		return p, fmt.Errorf("%w: %s was deleted", backend.ErrNotMember, o.path)
 	}
 	var ahead *backend.Member
-	front := backend.Awaited(index, func(i int) bool { return isShared(standing[i].key) })
+	front := kit.Awaited(index, func(i int) bool { return isShared(standing[i].key) })
 	if front >= 0 {
 		key := standing[front].key
 		ahead = &backend.Member{Line: o.joined.Line, Key: key, Shared: isShared(key)}
@@ -95,7 +95,7 @@ func (s *session) placed(ctx context.Context, o *member, r reading, beat <-chan 
 	s.mu.Lock()
 	m := o.member()
 	s.mu.Unlock()
-	if p, err = backend.PlaceOf(m, ahead, h); err != nil {
+	if p, err = kit.PlaceOf(m, ahead, h); err != nil {
 		return p, err
 	}
 	// A list of names has no positions. So if there is a gate, whoever is second may stand

@@ -45,7 +45,7 @@ func (s *session) free(ctx context.Context, items, claims string) (m backend.Mem
 		}
 		item, ok := claimed(name)
 		if !ok {
-			return m, backend.Foreign(backend.Member{Line: claims, Key: name}, "claim")
+			return m, kit.Foreign(backend.Member{Line: claims, Key: name}, "claim")
 		}
 		taken[item] = true
 	}
@@ -62,7 +62,7 @@ func (s *session) free(ctx context.Context, items, claims string) (m backend.Mem
 		case err != nil:
 			return m, err
 		case !n.pinned():
-			return m, backend.Foreign(n.member(items, p.key), "item")
+			return m, kit.Foreign(n.member(items, p.key), "item")
 		default:
 			return n.member(items, p.key), nil
 		}

@@ -3,7 +3,7 @@ package zookeeper
 import (
 	"time"
 
-	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/internal/security"
 )
@@ -14,7 +14,7 @@ const driver kit.Scheme = "zookeeper"
 const defaultPort = "2181" // clientPort in zoo_sample.cfg
 
 func init() {
-	backend.Register(backend.Driver{
+	coordinator.Register(coordinator.Driver{
 		Scheme:  string(driver),
 		Open:    kit.Opener(Open),
 		Title:   "ZooKeeper",
@@ -22,7 +22,7 @@ func init() {
 		About:   "a ZooKeeper ensemble",
 		Port:    defaultPort,
 		TLS:     security.Asked,
-		Probe: backend.Probe{
+		Probe: coordinator.Probe{
 			Ask:     "srvr", // servers answer this four-letter command, even if only to say that they may not
 			Answers: []string{"ZooKeeper", "Zookeeper", "srvr is not executed"},
 		},

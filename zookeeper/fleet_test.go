@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/zookeeper"
 )
@@ -138,7 +139,7 @@ func (f *fleet) settle() {
 		}
 		members := line(f.t, f.us, fleetElection).Members
 		for i := range members {
-			front := backend.Awaited(i, func(i int) bool { return members[i].Shared })
+			front := kit.Awaited(i, func(i int) bool { return members[i].Shared })
 			if front < 0 {
 				continue
 			}

@@ -31,3 +31,15 @@ func TestManyLeave(t *testing.T) {
 	const reads = 1000 // of each member, on which there is no watch
 	rig.ManyLeave(t, c, s, session(t, open(t, zookeeper.Options{}, server(t))), "e", reads+100)
 }
+
+// The faults of writes are what they say. The server takes nothing over a connection from which the client has moved its session.
+func TestFaultsOfWrites(t *testing.T) {
+	t.Parallel()
+	c, err := zookeeperrig.Start(server(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	s := session(t, open(t, zookeeper.Options{TTL: 2 * time.Second, Dialer: c.Dial}, c.Addr()))
+	rig.CheckWrites(t, c, s, session(t, open(t, zookeeper.Options{}, server(t))), "faults-of-writes", false)
+}

@@ -14,10 +14,11 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/internal/security"
 )
 
-// An operator is a [backend.Operator] with the client library.
+// An operator is a [coordinator.Operator] with the client library.
 type operator struct {
 	hosts          []string
 	root           string
@@ -25,7 +26,7 @@ type operator struct {
 	user, password string
 }
 
-func newOperator(u *backend.URL) (backend.Operator, error) {
+func newOperator(u *coordinator.URL) (coordinator.Operator, error) {
 	o := &operator{hosts: u.HostPorts(defaultPort), root: "/" + strings.Trim(u.Path, "/")}
 	var err error
 	if o.tls, err = security.TLSOf(u).Config(); err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/internal/addresses"
 )
 
@@ -121,7 +122,7 @@ func serverList(servers []string) ([]string, error) {
 	if len(servers) == 0 {
 		return nil, fmt.Errorf("%w: no ZooKeeper server is named", backend.ErrInvalid)
 	}
-	u, err := backend.ParseURL("zookeeper://" + strings.Join(servers, ","))
+	u, err := coordinator.ParseURL("zookeeper://" + strings.Join(servers, ","))
 	if err != nil || u.Path != "" {
 		return nil, fmt.Errorf("%w: servers %q: each must be host or host:port", backend.ErrInvalid, servers)
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/zookeeper/internal/wire"
 )
@@ -108,7 +109,7 @@ func (s *session) lookAgain(ctx context.Context, w *placeWatch, stirred bool, p 
 	case p.First && h != p.Header:
 		// Who joins stands behind, so m is still first.
 		m.Pinned = w.own.pinned()
-		*p, err = backend.PlaceOf(m, nil, h)
+		*p, err = kit.PlaceOf(m, nil, h)
 		return true, err
 	case !p.First && (w.front.missing || w.position != 0 && w.front.position() != w.position):
 		s.advances(w.o)

@@ -5,7 +5,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/internal/naming"
 )
 
@@ -13,7 +13,7 @@ import (
 // URL, with ACLs for a candidate, for an operator, and for everybody else, who only looks. The operator runs
 // them, with digest:USER:HASH in the place of CANDIDATE and of OPERATOR. Then nobody needs a right on the prefix,
 // and whoever has CREATE there has no power over the election. Rights sends nothing.
-func Rights(u *backend.URL, election string) string {
+func Rights(u *coordinator.URL, election string) string {
 	at := path.Join("/", u.Path, election)
 	var b strings.Builder
 	b.WriteString("# as the operator (addauth digest USER:PASSWORD): the folders above it, if they are missing;\n" +

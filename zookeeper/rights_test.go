@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/zookeeper"
@@ -21,7 +22,7 @@ import (
 // prescribed returns the commands for an election in which alice is a candidate and bob the operator.
 func prescribed(t *testing.T, prefix, election string) string {
 	t.Helper()
-	u, err := backend.ParseURL("zookeeper://h" + prefix)
+	u, err := coordinator.ParseURL("zookeeper://h" + prefix)
 	if err != nil {
 		t.Fatal(err)
 	}

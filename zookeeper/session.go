@@ -18,8 +18,8 @@ import (
 // ends when its link ends, or when Close begins.
 type session struct {
 	*kit.Life
-	backend.NoImports
-	backend.NoSurvey
+	kit.NoImports
+	kit.NoSurvey
 	backend *Backend
 	options *Options
 	link    *wire.Link

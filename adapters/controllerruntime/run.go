@@ -22,7 +22,8 @@ var (
 
 // Run campaigns in e, and as often as this process leads it makes a manager, sets it up, and starts it. It
 // blocks until ctx ends, until a manager that leads has stopped by itself, or until an error does
-// not pass; see [elect.Election.Run]. Before it returns, all runnables have returned.
+// not pass; see [elect.Election.Run]. Before it returns, all runnables have returned. Like Start of a manager it returns nil
+// when ctx has ended, unless a runnable has failed.
 //
 // Of the options Run sets three. GracefulShutdownTimeout is without a limit, as the next in line must not
 // lead while a runnable works. BaseContext is made to end with the term, so that all runnables hear
@@ -35,7 +36,7 @@ func Run(ctx context.Context, e *elect.Election, config *rest.Config, o manager.
 	case o.LeaderElection:
 		return errElects
 	}
-	return e.Run(ctx, func(ctx context.Context, t *elect.Term) error {
+	err := e.Run(ctx, func(ctx context.Context, t *elect.Term) error {
 		within, cancel := within(ctx, o.BaseContext)
 		defer cancel()
 		m, err := manager.New(config, optionsFor(within, o))
@@ -47,6 +48,10 @@ func Run(ctx context.Context, e *elect.Election, config *rest.Config, o manager.
 		}
 		return m.Start(ctx)
 	})
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil
+	}
+	return err
 }
 
 // within returns the context that base returns, or one without values, ended when ctx ends.

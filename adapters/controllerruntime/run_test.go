@@ -142,7 +142,7 @@ func TestHandover(t *testing.T) {
 				time.Sleep(3 * ttl)
 				j.check(t, "a begins", "a ends", "b begins")
 				second.stop()
-				if err := <-second.end; err != context.Canceled {
+				if err := <-second.end; err != nil {
 					t.Errorf("Run of the second: %v", err)
 				}
 				time.Sleep(ttl)
@@ -152,7 +152,7 @@ func TestHandover(t *testing.T) {
 					j.check(t, want...)
 				}
 				first.stop()
-				if err := <-first.end; err != context.Canceled {
+				if err := <-first.end; err != nil {
 					t.Errorf("Run of the first: %v", err)
 				}
 			})
@@ -238,7 +238,7 @@ func TestBaseContext(t *testing.T) {
 			return nil
 		}))
 	})
-	if err != context.Canceled {
+	if err != nil {
 		t.Errorf("Run: %v", err)
 	}
 }

@@ -2,6 +2,7 @@ package kit
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
@@ -15,6 +16,15 @@ type beats struct {
 	new chan backend.Heartbeat // closed when nobody traces any more
 }
 
+// heartbeats is how many heartbeats of this process have a number.
+var heartbeats atomic.Uint64
+
+// NewHeartbeat returns a heartbeat with a number that no other one of this process has. It is for sessions that do not
+// have their life of this package; [Life.Beat] does the same.
+func NewHeartbeat(roundTrip, slack time.Duration) backend.Heartbeat {
+	return backend.Heartbeat{Number: heartbeats.Add(1), RoundTrip: roundTrip, Slack: slack}
+}
+
 // Beat tells those who trace the session's heartbeats of one that has moved the deadline. It does not
 // block, and costs next to nothing if nobody traces.
 func (l *Life) Beat(roundTrip, slack time.Duration) {
@@ -24,7 +34,7 @@ func (l *Life) Beat(roundTrip, slack time.Duration) {
 		return
 	}
 	select {
-	case l.beats.new <- backend.Heartbeat{RoundTrip: roundTrip, Slack: slack}:
+	case l.beats.new <- NewHeartbeat(roundTrip, slack):
 	default: // somebody is slow
 	}
 }

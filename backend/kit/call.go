@@ -107,7 +107,7 @@ func (a *Adapter) Free(ctx context.Context, items, claims string) (backend.Membe
 }
 
 func (a *Adapter) Claim(ctx context.Context, line, value, record string, item backend.Member) (backend.Joined, error) {
-	invalid := cmp.Or(backend.CheckClaim(value, item), a.joinable(value, record))
+	invalid := cmp.Or(CheckClaim(value, item), a.joinable(value, record))
 	return call(ctx, a, "claim", line, invalid, func(ctx context.Context) (backend.Joined, error) {
 		return a.Session.Claim(ctx, line, value, record, item)
 	})

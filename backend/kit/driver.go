@@ -4,14 +4,15 @@ import (
 	"errors"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 )
 
 // A Scheme is the scheme of a driver's URLs, and the field Backend of its errors.
 type Scheme string
 
-// Opener returns open, which opens the URLs of a driver, for the field Open of [backend.Driver].
-func Opener[B backend.Backend](open func(u *backend.URL) (B, error)) backend.Opener {
-	return func(u *backend.URL) (backend.Backend, error) {
+// Opener returns open, which opens the URLs of a driver, for the field Open of [coordinator.Driver].
+func Opener[B backend.Backend](open func(u *coordinator.URL) (B, error)) coordinator.Opener {
+	return func(u *coordinator.URL) (backend.Backend, error) {
 		b, err := open(u)
 		if err != nil {
 			return nil, err // a nil of type B would be a [backend.Backend] that is not nil

@@ -51,7 +51,7 @@ type Life struct {
 	released chan struct{} // closed when Release has returned
 	left     error         // what Release has returned; set before released is closed
 
-	backend.Ender
+	Ender
 
 	mu    sync.Mutex
 	timer *time.Timer // fires at the deadline; nil before Start

@@ -12,3 +12,40 @@ import (
 func WatchPlace(ctx context.Context, s backend.Session, m backend.Member, p *backend.Place) error {
 	return again.WatchPlace(ctx, s, m, p)
 }
+
+// PlaceOf decides where m stands, for all drivers. m is as the line has it now: it counts
+// whether m is pinned. ahead is the member that m waits for, or nil; see [Awaited]. h is the header, read
+// no earlier than the line.
+//
+// If the election is sealed, the seal stands pinned at the head of its line. For every
+// other member PlaceOf fails with a [*backend.SealedError], also for one that is at the head because
+// the seal was removed. It fails with [backend.ErrHeader] if m is first and has no token, and for every member if
+// this version does not know of what the header says that a leader needs ([backend.Header.Understood]).
+func PlaceOf(m backend.Member, ahead *backend.Member, h backend.Header) (backend.Place, error) {
+	if h.Sealed != "" && !(ahead == nil && m.Pinned) {
+		return backend.Place{}, &backend.SealedError{To: h.Sealed}
+	}
+	if err := h.Understood(); err != nil {
+		return backend.Place{}, err
+	}
+	if ahead != nil {
+		return backend.Place{Ahead: *ahead, Header: h}, nil
+	}
+	token, err := h.Token(m.Position)
+	if err != nil {
+		return backend.Place{}, err
+	}
+	return backend.Place{First: true, Token: token, Header: h}, nil
+}
+
+// Awaited returns the index of the member that the i-th in line waits for, or -1 if that is
+// first (law L9). shared says of each in front, and of the i-th itself, whether it is shared.
+func Awaited(i int, shared func(i int) bool) int {
+	front := i - 1
+	if i > 0 && shared(i) {
+		for front >= 0 && shared(front) {
+			front--
+		}
+	}
+	return front
+}

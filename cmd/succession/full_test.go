@@ -13,12 +13,13 @@ import (
 
 	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/elect"
 )
 
 // The URL full:NAME is the coordinator memory:NAME when its disk is full.
 func init() {
-	backend.Register(backend.Driver{Scheme: "full", Open: func(u *backend.URL) (backend.Backend, error) {
+	coordinator.Register(coordinator.Driver{Scheme: "full", Open: func(u *coordinator.URL) (backend.Backend, error) {
 		b, err := succession.Open("memory:" + u.Path)
 		return fullDisk{b}, err
 	}})
@@ -41,7 +42,7 @@ func (fullSession) Put(context.Context, string, []byte, *backend.If) (backend.Ve
 func TestResignOnAFullDisk(t *testing.T) {
 	for _, timeout := range []string{"1s", "1m"} {
 		synctest.Test(t, func(t *testing.T) {
-			url, c := coordinator(t)
+			url, c := inMemory(t)
 			b := c.Client("leader")
 			defer b.Close()
 			term, err := elect.New(b, "reports", nil).Campaign(t.Context())

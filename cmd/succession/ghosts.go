@@ -22,15 +22,15 @@ func newGhosts(g *connect.Flags) *cobra.Command {
 		Use:   "ghosts [--remove] [NAME...]",
 		Short: "Find what a restore has put into lines, and remove it",
 		Long: `Print the members that no session has ever joined. They have come with a restore that
-brings keys without their sessions, such as "consul kv import", and stand for ever: nobody
-behind them leads. Of lines that are not named, it leaves out those with the items of queues
+brings keys without their sessions, such as "consul kv import", or somebody has written
+them by hand, and they stand for ever: nobody behind them leads. Of lines that are not named, it leaves out those with the items of queues
 and tasks, as items are kept without a session.
 
 With --remove it removes them, but not from an election that has moved or is moving to
 another coordinator: what stands there may be what keeps it closed. Stop the candidates
 before that, and raise the fence after it.
 
-Only Consul tells such members from others.
+Only Consul and PostgreSQL tell such members from others.
 
 Exit codes: 0 there are none, or they were removed; 1 there are some; 125 failed.`,
 		Example: `  succession ghosts

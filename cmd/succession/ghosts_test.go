@@ -71,7 +71,7 @@ func TestGhosts(t *testing.T) {
 			t.Errorf("%s has %+v, %v; want %d", line, l.Members, err, want)
 		}
 	}
-	memory, _ := coordinator(t)
+	memory, _ := inMemory(t)
 	code, _, stderr := here("--url", memory, "ghosts")
 	if code != 125 || !strings.Contains(stderr, "cannot tell") {
 		t.Errorf("on a coordinator that cannot tell: exit code %d, %q", code, stderr)

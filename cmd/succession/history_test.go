@@ -20,7 +20,7 @@ func TestHistory(t *testing.T) {
 	}
 	p := start(t, "--url", url, "run", "--id", "web-2", "reports", "--", "sleep", "1000")
 	p.event("started")
-	if code, _, stderr := result(t, "--url", url, "resign", "reports"); code != 0 {
+	if code, _, stderr := result(t, "--url", url, "resign", "reports", "--by", "anna", "--reason", "a test"); code != 0 {
 		t.Fatal(stderr)
 	}
 	p.exits(75)
@@ -34,7 +34,7 @@ func TestHistory(t *testing.T) {
 		}
 	}
 	for i, want := range []past{
-		{elect.Past{ID: "web-1", Why: "resigned"}, false}, {elect.Past{ID: "web-2", Why: "asked to resign"}, false}, {elect.Past{ID: "web-3"}, true},
+		{elect.Past{ID: "web-1", Why: "resigned"}, false}, {elect.Past{ID: "web-2", Why: "asked to resign by anna: a test"}, false}, {elect.Past{ID: "web-3"}, true},
 	} {
 		got := terms[i]
 		if got.ID != want.ID || got.Why != want.Why || got.Leads != want.Leads || got.Began.IsZero() || got.Ended.IsZero() != want.Leads || got.Token == 0 {

@@ -64,10 +64,10 @@ func TestHookOnElectedIsInterrupted(t *testing.T) {
 	}{
 		{"TERM", func(_ *testing.T, _ string, p *process) { p.signal(syscall.SIGTERM) }, 143, "resigned"},
 		{"asked to resign", func(t *testing.T, url string, _ *process) {
-			if code, _, stderr := result(t, "--url", url, "resign", "reports"); code != 0 {
+			if code, _, stderr := result(t, "--url", url, "resign", "reports", "--by", "anna"); code != 0 {
 				t.Errorf("resign: exit code %d, %s", code, stderr)
 			}
-		}, ui.ExitLost, "asked to resign"},
+		}, ui.ExitLost, "asked to resign by anna"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			url := localURL(t)
@@ -88,7 +88,7 @@ func TestHookOnLostBeginsAtTheLoss(t *testing.T) {
 	p := start(t, "--url", url, "run", "--grace", "1m", "--on-lost", "touch "+sign, "reports", "--",
 		"sh", "-c", "trap '' TERM; echo ready; while [ ! -e "+sign+" ]; do sleep 0.01; done")
 	p.line("ready")
-	if code, _, stderr := result(t, "--url", url, "resign", "reports"); code != 0 {
+	if code, _, stderr := result(t, "--url", url, "resign", "reports", "--by", "anna"); code != 0 {
 		t.Errorf("resign: exit code %d, %s", code, stderr)
 	}
 	p.exits(ui.ExitLost)

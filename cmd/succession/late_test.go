@@ -11,12 +11,13 @@ import (
 
 	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 )
 
 // The URL late:NAME is the coordinator memory:NAME, which is not there when it is asked for the first time.
 func init() {
-	backend.Register(backend.Driver{Scheme: "late", Open: func(u *backend.URL) (backend.Backend, error) {
+	coordinator.Register(coordinator.Driver{Scheme: "late", Open: func(u *coordinator.URL) (backend.Backend, error) {
 		b, err := succession.Open("memory:" + u.Path)
 		return late{b, u.Path}, err
 	}})

@@ -26,9 +26,9 @@ import (
 	"github.com/succession-dev/succession/memory"
 )
 
-// coordinator returns a new coordinator of this process and its URL. Its first
+// inMemory returns a new coordinator of this process and its URL. Its first
 // member has the position 1.
-func coordinator(t *testing.T) (url string, c *memory.Coordinator) {
+func inMemory(t *testing.T) (url string, c *memory.Coordinator) {
 	t.Helper()
 	coordinatorsMade++
 	name := fmt.Sprintf("look-%d", coordinatorsMade)
@@ -45,7 +45,7 @@ var coordinatorsMade int // made so far; they live as long as the process
 // coordinator; the first one leads.
 func lineOf(t *testing.T, ids ...string) (url string, leader *elect.Term) {
 	t.Helper()
-	url, c := coordinator(t)
+	url, c := inMemory(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{}, len(ids))
 	for _, id := range ids {
@@ -282,7 +282,7 @@ func TestFence(t *testing.T) {
 func TestResignOfOneThatDoesNotHear(t *testing.T) { synctest.Test(t, testResignOfOneThatDoesNotHear) }
 
 func testResignOfOneThatDoesNotHear(t *testing.T) {
-	url, c := coordinator(t)
+	url, c := inMemory(t)
 	b := c.Client("other")
 	defer b.Close()
 	s, err := b.Session(t.Context())
@@ -384,7 +384,7 @@ func TestGuardByHand(t *testing.T) {
 
 // A member that stands for ever leads nothing. It may be a seal, or have come back by a restore.
 func TestPinnedIsNoLeader(t *testing.T) {
-	url, c := coordinator(t)
+	url, c := inMemory(t)
 	b := c.Client("other")
 	defer b.Close()
 	s, err := b.Session(t.Context())

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/trace"
@@ -29,7 +30,7 @@ const rivalElection = "reports"
 // and cuts the process off or ends its session. The rival writes to FOLDER/log when it
 // has been elected.
 func init() {
-	backend.Register(backend.Driver{Scheme: "rival", Open: func(u *backend.URL) (backend.Backend, error) {
+	coordinator.Register(coordinator.Driver{Scheme: "rival", Open: func(u *coordinator.URL) (backend.Backend, error) {
 		c := memory.New(&memory.Options{TTL: u.Duration("ttl", time.Second)})
 		b := &rivalled{Backend: c.Client("us"), rival: c.Client("rival"), elected: make(chan error, 1)}
 		go func() { b.elected <- b.campaign(u.Path) }()

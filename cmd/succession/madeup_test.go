@@ -17,6 +17,7 @@ import (
 
 	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/memory"
@@ -26,24 +27,24 @@ import (
 const question, answer = "who are you?\n", "the made-up one"
 
 func init() {
-	backend.Register(backend.Driver{
+	coordinator.Register(coordinator.Driver{
 		Scheme:  madeUpScheme,
 		Open:    openMadeUp,
 		Title:   "Made-Up",
 		Example: "madeup://h1:1/app",
 		About:   "what a test has made up",
 		Port:    "1",
-		Probe:   backend.Probe{Ask: question, Answers: []string{answer}},
-		Rights: func(u *backend.URL, election string) string {
+		Probe:   coordinator.Probe{Ask: question, Answers: []string{answer}},
+		Rights: func(u *coordinator.URL, election string) string {
 			return fmt.Sprintf("grant all on %s/%s\n", u.Path, election)
 		},
-		Operator: func(u *backend.URL) (backend.Operator, error) { return &madeUpActs, nil },
+		Operator: func(u *coordinator.URL) (coordinator.Operator, error) { return &madeUpActs, nil },
 		Slack:    func(ttl time.Duration) time.Duration { return ttl / 2 },
 		Unfit:    map[string]string{"L3.leave": "it is made up"},
 	})
 }
 
-func openMadeUp(u *backend.URL) (backend.Backend, error) {
+func openMadeUp(u *coordinator.URL) (backend.Backend, error) {
 	b, err := succession.Open("memory:" + strings.Trim(u.Path, "/"))
 	return madeUpBackend{b, u.HostPorts("1")}, err
 }
@@ -162,7 +163,7 @@ func TestMadeUpDriver(t *testing.T) {
 			"madeup://" + closed + "/x":                "nothing listens on port " + port + " of 127.0.0.1; is Made-Up up, and the port right?\n",
 			"madeup://127.0.0.1/x":                     "nothing listens on port 1 of 127.0.0.1; is Made-Up up, and the port right?\n",
 			"madeup://" + web + "/x":                   web + " is an HTTP server, not Made-Up; is the port right?\n",
-			"madeup://" + secure + "/x":                secure + " speaks TLS, which the driver of Made-Up does not\n",
+			"madeup://" + secure + "/x":                secure + " speaks TLS from the first byte on, which the driver of Made-Up does not\n",
 			"etcd://" + itself + "/x?connect=1s":       itself + " is Made-Up, not etcd; write madeup://" + itself + "\n",
 			"madeup://" + itself + "," + closed + "/x": closed, // the driver's own error: one of them is as it should be
 		} {

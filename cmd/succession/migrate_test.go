@@ -27,8 +27,8 @@ type moving struct {
 }
 
 func newMoving(t *testing.T) *moving {
-	from, _ := coordinator(t)
-	to, _ := coordinator(t)
+	from, _ := inMemory(t)
+	to, _ := inMemory(t)
 	return &moving{t, from, to}
 }
 

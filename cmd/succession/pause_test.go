@@ -8,7 +8,7 @@ import (
 )
 
 func TestPause(t *testing.T) {
-	url, _ := coordinator(t)
+	url, _ := inMemory(t)
 	for _, tt := range []struct {
 		args string
 		code int

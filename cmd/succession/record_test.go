@@ -20,7 +20,7 @@ import (
 // whose version is 1.
 func recordURL(t *testing.T) string {
 	t.Helper()
-	url, _ := coordinator(t)
+	url, _ := inMemory(t)
 	checkOutput(t, []string{"--url", url, "set", "r", "old"}, 0, "1\n")
 	return url
 }
@@ -113,7 +113,7 @@ func TestRecordsOfElections(t *testing.T) {
 
 // An election that comes into being when its name was found to be free keeps its header.
 func TestRecordBecomesHeader(t *testing.T) {
-	_, c := coordinator(t)
+	_, c := inMemory(t)
 	b := c.Client("a")
 	defer b.Close()
 	if err := operate.New(b, "reports", "").RaiseFence(t.Context(), 5000); err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,8 @@ command gets TERM, and KILL after the grace time.
 Only leaders that use this project's library or command hear the request. Candidates
 of other programs that stand in the same line do not.
 
+The leader's log and the history say who has asked, and the --reason.
+
 With --to the candidate with that id or key is to lead next: those of this project that
 stand in front of it go to the end of the line. The wish lapses when --wait is over. Nobody
 is asked if no candidate, or not the one of --to, is ready. With --token nobody is asked
@@ -40,7 +43,7 @@ With -o json it prints one object, or null where nobody led:
   next      who leads now, or null where nobody does`,
 		Example: `  succession resign reports
   succession resign reports --wait 2m
-  succession resign reports --to web-2
+  succession resign reports --to web-2 --reason "web-1 gets a new disk"
   succession resign reports --token "$SUCCESSION_TOKEN"
   succession resign reports -o json | jq -r .next.id`,
 		Args: ui.OneName,
@@ -49,10 +52,14 @@ With -o json it prints one object, or null where nobody led:
 	wait := cmd.Flags().Duration("wait", 30*time.Second, "how long to wait until another leads or nobody does")
 	to := cmd.Flags().String("to", "", "id or key of the candidate that is to lead next")
 	term := cmd.Flags().Uint64("token", 0, "ask only the leader with this token")
+	reason := cmd.Flags().String("reason", "", "what the leader and those are to know who look at the history, in one line")
+	by := cmd.Flags().String("by", "", "who asks (default user@host)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		name := args[0]
 		return g.WithElection(name, func(ctx, opening context.Context, b backend.Backend) error {
-			old, err := operate.New(b, name, ui.WhoAmI()).AskToResign(opening, &operate.ResignOptions{Token: *term, To: *to, Within: min(*wait, 24*time.Hour)})
+			old, err := operate.New(b, name, cmp.Or(*by, ui.WhoAmI())).AskToResign(opening, &operate.ResignOptions{
+				Token: *term, To: *to, Within: min(*wait, 24*time.Hour), Reason: *reason,
+			})
 			if errors.Is(err, operate.ErrOtherLeader) {
 				return ui.Exitf(ui.ExitNobody, "%w", err)
 			}
@@ -66,7 +73,7 @@ With -o json it prints one object, or null where nobody led:
 				return err
 			}
 			e := elect.New(b, name, nil)
-			next, err := successor(ctx, e, old, *wait)
+			next, err := successor(ctx, e, old, *wait, func(elect.State) bool { return true })
 			if err != nil {
 				return err
 			}
@@ -86,8 +93,8 @@ type resignation struct {
 	Next     *member `json:"next"`
 }
 
-// successor waits until another than old leads, or nobody.
-func successor(ctx context.Context, e *elect.Election, old elect.Leader, wait time.Duration) (elect.State, error) {
+// successor waits until another than old leads, or nobody does, in a state that is wanted.
+func successor(ctx context.Context, e *elect.Election, old elect.Leader, wait time.Duration, wanted func(elect.State) bool) (elect.State, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, ui.Exitf(ui.ExitTimeout,
 		"%s was asked to resign %v ago and still leads %q; it may be busy stopping, or be no program of this project: wait longer with --wait, or look at it", old.ID, wait, e.Name()))
 	defer cancel()
@@ -95,7 +102,7 @@ func successor(ctx context.Context, e *elect.Election, old elect.Leader, wait ti
 		if err != nil {
 			return elect.State{}, err
 		}
-		if s.Leader.Key != old.Key || s.Leader.Token != old.Token {
+		if (s.Leader.Key != old.Key || s.Leader.Token != old.Token) && wanted(s) {
 			return s, nil
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 )
@@ -30,11 +31,11 @@ docs/consul.md.`,
 			if err := backend.CheckName(args[0]); err != nil {
 				return err
 			}
-			u, err := backend.ParseURL(g.URL)
+			u, err := coordinator.ParseURL(g.URL)
 			if err != nil {
 				return err
 			}
-			d, err := backend.DefaultMux.Driver(u)
+			d, err := coordinator.DefaultMux.Driver(u)
 			if err != nil {
 				return err
 			}
@@ -55,7 +56,7 @@ docs/consul.md.`,
 
 // withRights are the coordinators that have rights to grant.
 func withRights() (titles []string) {
-	for _, d := range backend.DefaultMux.Drivers() {
+	for _, d := range coordinator.DefaultMux.Drivers() {
 		if d.Rights != nil {
 			titles = append(titles, d.Title)
 		}

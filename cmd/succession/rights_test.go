@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 )
 
 // The command prints the policy of the coordinator and the prefix that the URL names, and asks nobody.
@@ -38,11 +38,11 @@ const madeUpScheme = "madeup"
 
 // The page of each coordinator shows what the command prints.
 func TestRightsOnThePages(t *testing.T) {
-	for _, d := range backend.DefaultMux.Drivers() {
+	for _, d := range coordinator.DefaultMux.Drivers() {
 		if d.Rights == nil || d.Scheme == madeUpScheme || d.Example == "" { // a second name of the same
 			continue
 		}
-		u, err := backend.ParseURL(d.Scheme + "://h1/app")
+		u, err := coordinator.ParseURL(d.Scheme + "://h1/app")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -75,7 +75,7 @@ By itself it is local:, the kernel of this machine, in a folder of this user. Th
 	}{
 		{"lead", names, []*cobra.Command{run.Command(&g), run.LockCommand(&g), demo.Command(&g)}},
 		{"look", names, []*cobra.Command{newLeader(&g), page.ListCommand(&g), newWatch(&g), newLine(&g), newHistory(&g), page.Command(&g)}},
-		{"act", names, []*cobra.Command{newResign(&g), newPause(&g), newResume(&g), newFence(&g), newGhosts(&g), newRights(&g), migrate.Command(&g), newSpread(&g)}},
+		{"act", names, []*cobra.Command{newResign(&g), newDrain(&g), newPause(&g), newResume(&g), newFence(&g), newGhosts(&g), newRights(&g), migrate.Command(&g), newSpread(&g)}},
 		{"act", none, newSetups(&g)},
 		{"record", records, []*cobra.Command{newGet(&g), newSet(&g), newFollow(&g), newDelete(&g)}},
 		{"share", none, []*cobra.Command{newQueue(&g), newGroup(&g)}},

@@ -60,6 +60,9 @@ func TestServe(t *testing.T) {
 				if _, body := probe(t, addr, "/metrics"); !strings.Contains(body, "\nsuccession_leader{election=\"reports\"} "+value+"\n") {
 					t.Errorf("the value of succession_leader is not %s:\n%s", value, body)
 				}
+				if code, body := probe(t, addr, "/ready"); code != http.StatusOK || body != "{\"ready\":true}\n" {
+					t.Errorf("/ready is answered with %d, %s", code, body)
+				}
 				if code, body := probe(t, addr, "/live"); code != http.StatusOK || body != "{\"live\":true}\n" {
 					t.Errorf("/live is answered with %d, %s", code, body)
 				}

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 )
@@ -28,15 +29,16 @@ right to, they do it themselves.`,
 		c.AddCommand(&cobra.Command{
 			Use:   "schema",
 			Short: "Print what makes the schema on " + d.Title,
-			Long: `Print what an administrator applies once, before the first candidate comes. Nothing is sent anywhere: --url says what
-it is for. Candidates do it themselves if they have the right to.`,
+			Long: `Print what an administrator applies once, before the first candidate comes, and again where a newer version asks for it:
+then nothing that is stored is lost, and candidates go on meanwhile. Nothing is sent anywhere: --url says what it is for. The first
+time candidates do it themselves if they have the right to.`,
 			Example: "  succession " + d.Scheme + " schema | psql -1 app\n  succession " + d.Scheme + " schema --url '" + d.Scheme + "://h1/app?schema=jobs'",
 			Args:    ui.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error {
-				u, err := backend.ParseURL(d.Scheme + ":") // if --url is of another coordinator
-				if given, bad := backend.ParseURL(g.URL); cmd.Flags().Changed("url") {
+				u, err := coordinator.ParseURL(d.Scheme + ":") // if --url is of another coordinator
+				if given, bad := coordinator.ParseURL(g.URL); cmd.Flags().Changed("url") {
 					if u, err = given, bad; err == nil {
-						if of, bad := backend.DefaultMux.Driver(u); bad != nil || of.Title != d.Title {
+						if of, bad := coordinator.DefaultMux.Driver(u); bad != nil || of.Title != d.Title {
 							return fmt.Errorf("%w URL: it is not of %s", backend.ErrInvalid, d.Title)
 						}
 					}

@@ -14,7 +14,7 @@ import (
 // One candidate may fill a line with texts of any length. Tables show the beginning, and say how many more there are; JSON
 // has all.
 func TestTablesAreBounded(t *testing.T) {
-	url, c := coordinator(t)
+	url, c := inMemory(t)
 	b := c.Client("members")
 	defer b.Close()
 	s, err := b.Session(t.Context())

@@ -33,6 +33,7 @@ type conn struct {
 	// Guarded by p.mu.
 	loss    *loss // not nil when LoseAnswers has chosen this connection
 	severed bool  // Sever resets it when the request that it carries has been delivered
+	hold    *hold // not nil when HoldBack has chosen this connection: only its release, and Close, end it
 }
 
 // A half carries one direction of a conn.
@@ -73,7 +74,7 @@ func (c *conn) run() {
 		queue := make(chan chunk, queueLength)
 		wg.Go(func() { h.read(queue) })
 		wg.Go(func() {
-			if err := h.write(queue); err != nil {
+			if err := h.write(queue); err != nil && !c.holds(h) {
 				c.reset()
 			}
 		})
@@ -146,6 +147,9 @@ func (h *half) read(queue chan<- chunk) {
 	buf := make([]byte, chunkSize)
 	for {
 		n, err := h.src.Read(buf)
+		if h.dir == ToClient {
+			h.c.answered(err != nil)
+		}
 		if n > 0 {
 			select {
 			case queue <- chunk{bytes: bytes.Clone(buf[:n]), at: time.Now()}:
@@ -223,6 +227,9 @@ func (h *half) begin(next chunk, n int) (int, error) {
 		case h.c.ctx.Err() != nil:
 			p.mu.Unlock()
 			return 0, context.Cause(h.c.ctx)
+		case h.dir == ToClient && h.c.hold != nil:
+			p.mu.Unlock()
+			return -1, nil
 		case w.blocked:
 			wait = -1
 		case wait > 0:
@@ -232,6 +239,10 @@ func (h *half) begin(next chunk, n int) (int, error) {
 		case h.dir == ToClient && (h.c.loss != nil || h.c.severed):
 			p.mu.Unlock()
 			return -1, nil
+		case h.dir == ToServer && next.err == nil && n == len(next.bytes) && p.hold.takes(next.bytes):
+			h.detachLocked()
+			p.mu.Unlock()
+			return 0, h.keep(next.bytes)
 		case next.err == nil && w.armed && w.left == 0:
 			w.armed = false
 			p.resetLocked()
@@ -255,6 +266,63 @@ func (h *half) begin(next chunk, n int) (int, error) {
 		case <-timer:
 		case <-h.c.ctx.Done():
 		}
+	}
+}
+
+// detachLocked resets the connection for its client alone. From then on nothing but keep and Close changes what
+// the server sees of it.
+func (h *half) detachLocked() {
+	c, p := h.c, h.c.p
+	c.hold, p.hold = p.hold, nil
+	delete(p.conns, c)
+	close(c.hold.held) // before the client can know
+	hangUp(c.client)
+	p.broadcastLocked()
+}
+
+// keep delivers the request when HoldBack's release is called, and returns an error when that has been answered.
+func (h *half) keep(request []byte) error {
+	hold := h.c.hold
+	select {
+	case <-hold.released:
+	case <-h.c.ctx.Done():
+		return context.Cause(h.c.ctx)
+	}
+	_ = h.dst.SetWriteDeadline(time.Now().Add(answerTimeout))
+	if _, err := h.dst.Write(request); err != nil {
+		hold.once.Do(func() { close(hold.answered) })
+	}
+	select {
+	case <-hold.answered:
+	case <-time.After(answerTimeout):
+	case <-h.c.ctx.Done():
+	}
+	return errReset
+}
+
+// holds reports whether HoldBack keeps the connection, although this half of it has ended.
+func (c *conn) holds(h *half) bool {
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	return c.hold != nil && h.dir == ToClient
+}
+
+// answered notes that the server has sent something, or that it has ended the stream. What it sends before it has been
+// given what HoldBack holds back is no answer to that.
+func (c *conn) answered(ended bool) {
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	if c.hold != nil && (ended || isClosed(c.hold.released)) {
+		c.hold.once.Do(func() { close(c.hold.answered) })
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }
 

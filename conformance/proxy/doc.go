@@ -18,6 +18,7 @@
 //   - Sever resets a connection as soon as its client sends anything.
 //   - Hide resets all connections and refuses new ones until Heal. Refuse only refuses, and
 //     Reset only resets. Kill is Hide for good.
+//   - HoldBack holds one request back for as long as one likes, and lets all others pass.
 //   - LoseAnswers has a request take effect and loses its answer. CloseAfter breaks off
 //     in the middle of a request or an answer.
 //

@@ -11,6 +11,9 @@ import (
 	"time"
 )
 
+// answerTimeout bounds the wait of the release of HoldBack.
+const answerTimeout = time.Second
+
 // acceptPause is the pause before the next attempt after a connection could not be accepted.
 const acceptPause = 10 * time.Millisecond
 
@@ -55,6 +58,7 @@ type Proxy struct {
 	severed  int   // 1 plus the requests that Sever has met; 0 if Sever is not in force
 	killed   bool  // refuse for good
 	loss     *loss // the last LoseAnswers, until it has found its connection
+	hold     *hold // the last HoldBack, until it has found its connection or was released
 	ways     [2]way
 	conns    map[*conn]struct{}
 	accepted int
@@ -74,6 +78,16 @@ type loss struct {
 	match     func(request []byte) bool
 	delivered chan struct{}
 	once      sync.Once // closes delivered
+}
+
+// A hold is one call of HoldBack.
+type hold struct {
+	match    func(request []byte) bool
+	skip     int           // how many matches are to pass
+	held     chan struct{} // closed when a connection was found
+	released chan struct{} // closed by release
+	answered chan struct{} // closed when the server has answered, or the connection has ended
+	once     sync.Once     // closes answered
 }
 
 // Stats counts what has gone through a [Proxy].
@@ -229,6 +243,42 @@ func (p *Proxy) LoseAnswers(match func(request []byte) bool) <-chan struct{} {
 	delivered := make(chan struct{})
 	p.change(func() { p.loss = &loss{match: match, delivered: delivered} })
 	return delivered
+}
+
+// HoldBack holds one request back until release is called, whatever else happens to its client and to the network
+// meanwhile. It waits for bytes from a client for which match, as in LoseAnswers, returns true, and lets the first
+// skip of them pass. The connection of the next ones is reset for the client, which can make others; held reports whether
+// that has happened, before the client can know. The server sees the connection stay, and gets the bytes when release is called. release returns when the
+// server has answered something or closed the connection, which then ends; it waits for a second at most. If nothing was
+// found, release ends the search. A second call of HoldBack replaces one that has found nothing yet.
+func (p *Proxy) HoldBack(skip int, match func(request []byte) bool) (held func() bool, release func()) {
+	h := &hold{match: match, skip: skip, held: make(chan struct{}), released: make(chan struct{}), answered: make(chan struct{})}
+	p.change(func() { p.hold = h })
+	return func() bool { return isClosed(h.held) }, sync.OnceFunc(func() {
+		p.change(func() {
+			if p.hold == h {
+				p.hold = nil
+			}
+			close(h.released)
+		})
+		if !isClosed(h.held) {
+			return
+		}
+		select {
+		case <-h.answered:
+		case <-time.After(answerTimeout):
+		case <-p.ctx.Done():
+		}
+	})
+}
+
+// takes reports whether the request is to be held back.
+func (h *hold) takes(request []byte) bool {
+	if h == nil || !h.match(request) {
+		return false
+	}
+	h.skip--
+	return h.skip < 0
 }
 
 // Stats returns the counters.

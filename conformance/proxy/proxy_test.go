@@ -322,6 +322,75 @@ func TestProxyLoseAnswers(t *testing.T) {
 	expectReset(t, client)
 }
 
+// A request that is held back arrives when it is released, whatever has happened to the network meanwhile. The client has
+// another connection by then.
+func TestProxyHoldBack(t *testing.T) {
+	checkLeaks(t)
+	u := listenUpstream(t)
+	p := start(t, u)
+	held, release := p.HoldBack(1, func(b []byte) bool { return bytes.Contains(b, []byte("write")) })
+	client := dial(t, p)
+	send(t, client, "read")
+	server := u.accept()
+	expect(t, server, "read")
+	send(t, client, "write 1")
+	expect(t, server, "write 1")
+	send(t, server, "written")
+	expect(t, client, "written")
+	if held() {
+		t.Fatal("a request is held back that was to pass")
+	}
+
+	send(t, client, "write 2")
+	expectReset(t, client)
+	if !held() {
+		t.Error("no request is held back")
+	}
+	expectSilence(t, server)
+	send(t, server, "nobody hears this")
+	again := dial(t, p)
+	send(t, again, "write 3")
+	expect(t, u.accept(), "write 3")
+	p.Cut()
+	p.Kill()
+	expectReset(t, again)
+	expectSilence(t, server)
+	released := make(chan struct{})
+	go func() {
+		defer close(released)
+		release()
+	}()
+	expect(t, server, "write 2")
+	select {
+	case <-released:
+		t.Error("the request was released before it was answered")
+	case <-time.After(silence):
+	}
+	send(t, server, "written")
+	<-released
+	expectReset(t, server)
+	release()
+}
+
+// What is never released ends with the proxy, and a server that has closed the connection is not waited for.
+func TestProxyHoldBackEnds(t *testing.T) {
+	for name, end := range map[string]func(p *proxy.Proxy, server net.Conn, release func()){
+		"not released": func(p *proxy.Proxy, _ net.Conn, _ func()) { p.Close() },
+		"closed by the server": func(_ *proxy.Proxy, server net.Conn, release func()) {
+			server.Close()
+			release()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, client, server := through(t)
+			_, release := p.HoldBack(0, func([]byte) bool { return true })
+			send(t, client, "write")
+			expectReset(t, client)
+			end(p, server, release)
+		})
+	}
+}
+
 func TestProxyDelay(t *testing.T) {
 	p, client, server := through(t)
 	const delay = 150 * time.Millisecond

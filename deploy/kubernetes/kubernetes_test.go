@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
 
-	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	_ "github.com/succession-dev/succession/etcd"
 )
 
@@ -156,11 +156,11 @@ func url(t *testing.T, pod corev1.PodSpec, c corev1.Container, secrets []*corev1
 	if i < 0 {
 		t.Fatal("there is no SUCCESSION_URL")
 	}
-	u, err := backend.ParseURL(c.Env[i].Value)
+	u, err := coordinator.ParseURL(c.Env[i].Value)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := backend.DefaultMux.Driver(u); err != nil {
+	if _, err := coordinator.DefaultMux.Driver(u); err != nil {
 		t.Error(err)
 	}
 	for _, parameter := range []string{"password-file", "ca-file"} {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/unit"
 
-	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	_ "github.com/succession-dev/succession/etcd"
 )
 
@@ -89,7 +89,7 @@ func TestStateDirectoryIsPrivate(t *testing.T) {
 			t.Errorf("%s: StateDirectoryMode=%s of StateDirectory=%s; want 0700", file, set["StateDirectoryMode"], set["StateDirectory"])
 		}
 		text, _ := strings.CutPrefix(set["Environment"], "SUCCESSION_URL=")
-		u, err := backend.ParseURL(text)
+		u, err := coordinator.ParseURL(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,11 +146,11 @@ func TestSettings(t *testing.T) {
 				t.Fatalf("Environment=%s: there is no SUCCESSION_URL", set["Environment"])
 			}
 			credential, _, _ := strings.Cut(set["LoadCredential"], ":")
-			u, err := backend.ParseURL(strings.ReplaceAll(url, "%d", "/run/credentials/unit"))
+			u, err := coordinator.ParseURL(strings.ReplaceAll(url, "%d", "/run/credentials/unit"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := backend.DefaultMux.Driver(u); err != nil {
+			if _, err := coordinator.DefaultMux.Driver(u); err != nil {
 				t.Error(err)
 			}
 			if got := u.Text("password-file", ""); got != "/run/credentials/unit/"+credential {

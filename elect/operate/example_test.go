@@ -41,6 +41,6 @@ func Example() {
 		fmt.Println(err)
 	}
 	// Output:
-	// leadership lost of reports (token 1): asked to resign
+	// leadership lost of reports (token 1): asked to resign by anna: the disk is replaced
 	// nobody leads: the election is paused by anna: the disk is replaced
 }

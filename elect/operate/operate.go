@@ -32,7 +32,7 @@ type Operator struct {
 }
 
 // New returns an operator of the election with the given name on b. by is who acts, in one line, as it is shown to all
-// who look at a pause. New does not block and does not talk to the coordinator. If an argument is not allowed, every call
+// who look at a pause, and told to leaders that are asked to resign. New does not block and does not talk to the coordinator. If an argument is not allowed, every call
 // fails with [backend.ErrInvalid]. The caller still has to close b.
 func New(b backend.Backend, name, by string) *Operator {
 	op := &Operator{b: backend.For(b, name), name: name, by: cmp.Or(by, "somebody"), err: backend.CheckName(name)}

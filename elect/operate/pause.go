@@ -30,11 +30,8 @@ import (
 // matches [errors.ErrUnsupported] if the backend has no pins.
 func (op *Operator) Pause(ctx context.Context, reason string) error {
 	says := value.Of{ID: op.by, Text: reason}
-	if strings.ContainsAny(reason, "\r\n") {
-		return fmt.Errorf("operate: %w reason %q: it is more than one line", backend.ErrInvalid, reason)
-	}
-	if err := says.Check(); err != nil {
-		return fmt.Errorf("operate: the reason, with who pauses: %w", err)
+	if err := header.CheckAsked(says); err != nil {
+		return fmt.Errorf("operate: %w", err)
 	}
 	s, err := op.fresh(ctx)
 	if err != nil {
@@ -51,7 +48,7 @@ func (op *Operator) Pause(ctx context.Context, reason string) error {
 	if err != nil {
 		return err
 	}
-	g := &gate{op: op, s: s, m: j.Member}
+	g := &gate{op: op, s: s, m: j.Member, says: says}
 	if err := g.pin(ctx); err != nil {
 		return errors.Join(err, g.leave(ctx))
 	}
@@ -77,9 +74,10 @@ func mayPause(line backend.Line) error {
 
 // A gate is a member that joins as any other does, and is pinned then.
 type gate struct {
-	op *Operator
-	s  backend.Session
-	m  backend.Member
+	op   *Operator
+	s    backend.Session
+	m    backend.Member
+	says value.Of // who pauses, and why
 }
 
 // bound returns a context for what must be done also if ctx has ended.
@@ -107,7 +105,7 @@ func (g *gate) pin(ctx context.Context) error {
 			h := line.Header
 			h.Choice.Gate, h.Choice.Wish = g.m.Position, backend.Wish{}
 			if l := line.Members; len(l) > 0 && l[0].Key != g.m.Key { // it is told also if it does not know of pauses
-				h.Resign = line.Token(l[0])
+				header.Ask(&h, line.Token(l[0]), g.says)
 			}
 			err = g.s.Pin(ctx, g.m, h, line.Version)
 		}

@@ -29,6 +29,9 @@ type ResignOptions struct {
 	// Within is how long the wish for To holds, by the clocks of the candidates. Zero means a minute, and
 	// a day is the most. The leader must have resigned by then.
 	Within time.Duration
+	// Reason says why, in one line: the leader's term ends with it and with who asks in the text of its cause, and so it
+	// stands in the election's history.
+	Reason string
 }
 
 // AskToResign asks the present leader to resign, and returns that leader. As soon as the
@@ -43,6 +46,10 @@ type ResignOptions struct {
 func (op *Operator) AskToResign(ctx context.Context, o *ResignOptions) (elect.Leader, error) {
 	if o == nil {
 		o = new(ResignOptions)
+	}
+	by := value.Of{ID: op.by, Text: o.Reason}
+	if err := header.CheckAsked(by); err != nil {
+		return elect.Leader{}, fmt.Errorf("operate: %w", err)
 	}
 	s, err := op.fresh(ctx)
 	if err != nil {
@@ -95,7 +102,7 @@ func (op *Operator) AskToResign(ctx context.Context, o *ResignOptions) (elect.Le
 		if h.Resign >= l.Token && wish.Position == 0 {
 			return false
 		}
-		h.Resign = max(h.Resign, l.Token)
+		header.Ask(h, l.Token, by)
 		if wish.Position != 0 {
 			h.Choice.Wish = wish
 		}

@@ -22,9 +22,11 @@ func Example() {
 		fmt.Println(err)
 	}
 	// Output:
+	// reports started
 	// reports session opened
 	// reports joined
 	// reports elected
 	// reports ended
 	// reports left
+	// reports finished
 }

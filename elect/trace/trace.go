@@ -12,8 +12,9 @@ type Kind int
 
 // What a candidate tells.
 const (
-	Joined        Kind = iota + 1 // Member stands in line
-	Waiting                       // Member waits for Ahead to go
+	Started       Kind = iota + 1 // a campaign begins; it has no session yet
+	Joined                        // Member stands in line
+	Waiting                       // Member waits for Ahead to go; Err is set if that is the gate of a pause
 	Elected                       // Member leads, with Token
 	Ended                         // the term with Token is over; Err is why, as in the cause of its context
 	Left                          // Member has left the line; if Err is set, it stands until it can be removed or its session ends
@@ -23,16 +24,17 @@ const (
 	SessionLost                   // the session of Member has ended; Err is why
 	Working                       // the term with Token has ended, and its work still goes on, after Worked; told again, less and less often
 	Yielded                       // Member was first, and gives way to a candidate that is better; Err says to whom and why
+	Finished                      // the campaign is over: it has failed, with Err, or Member has left after its term
 )
 
 var kinds = [...]string{
-	Joined: "joined", Waiting: "waiting", Elected: "elected", Ended: "ended", Left: "left", Retrying: "retrying",
-	SessionOpened: "session opened", Heartbeat: "heartbeat", SessionLost: "session lost", Working: "working", Yielded: "yielded",
+	Started: "started", Joined: "joined", Waiting: "waiting", Elected: "elected", Ended: "ended", Left: "left", Retrying: "retrying",
+	SessionOpened: "session opened", Heartbeat: "heartbeat", SessionLost: "session lost", Working: "working", Yielded: "yielded", Finished: "finished",
 }
 
 // String returns the kind in lower case.
 func (k Kind) String() string {
-	if k < Joined || int(k) >= len(kinds) {
+	if k < Started || int(k) >= len(kinds) {
 		return "unknown"
 	}
 	return kinds[k]
@@ -42,14 +44,17 @@ func (k Kind) String() string {
 type Event struct {
 	Election string // its name
 	Kind     Kind
-	Member   backend.Member // the zero Member in Retrying and SessionOpened
+	Member   backend.Member // the zero Member in Started, Retrying and SessionOpened, and in Finished if there was no term
 	Ahead    backend.Member // Waiting only
 	Token    uint64         // Elected, Ended and Working only
-	Err      error          // Ended, Left, Retrying, SessionLost and Yielded only
+	Err      error          // Waiting, Ended, Left, Retrying, SessionLost, Yielded and Finished only
 	// Worked is how long the work of the term has gone on after Ended; in Left and Working only.
 	Worked time.Duration
-	// TTL is the session time that the coordinator has granted, 0 for none; in SessionOpened only.
+	// TTL is the session time that the coordinator has granted, 0 for none; in SessionOpened and Heartbeat only.
 	TTL time.Duration
+	// Number tells a heartbeat from all others of the process: elections that share a session are told of the same
+	// ones. 0 if the driver does not number them. In Heartbeat only.
+	Number uint64
 	// RoundTrip is the time from when a heartbeat was sent until it was known to count; in Heartbeat
 	// only.
 	RoundTrip time.Duration

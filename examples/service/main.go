@@ -18,7 +18,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -55,23 +54,13 @@ func run(ctx context.Context, url, name, id, address string) error {
 		return err
 	}
 	defer b.Close()
-	var joined atomic.Bool
-	counts, live := metrics.New(nil), health.NewLive(0)
-	e := elect.New(b, name, &elect.Options{ID: id, Logger: slog.Default(), Trace: trace.Tee(
-		counts.Trace, live.Trace, func(ev trace.Event) {
-			if ev.Kind == trace.Joined {
-				joined.Store(true)
-			}
-		})})
+	counts, live, ready := metrics.New(nil), health.NewLive(0), health.NewReady()
+	e := elect.New(b, name, &elect.Options{ID: id, Logger: slog.Default(), Trace: trace.Tee(counts.Trace, live.Trace, ready.Trace)})
 
 	http.Handle("/metrics", counts)
 	http.Handle("/live", live)               // restart the process if this fails
+	http.Handle("/ready", ready)             // it stands in line, and can take over
 	http.Handle("/leader", health.Leader(e)) // route by this, but never make it a readiness probe
-	http.HandleFunc("/ready", func(w http.ResponseWriter, _ *http.Request) {
-		if !joined.Load() { // it can take over once it has stood in line
-			http.Error(w, "not in line yet", http.StatusServiceUnavailable)
-		}
-	})
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return err

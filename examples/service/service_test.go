@@ -41,7 +41,7 @@ func TestService(t *testing.T) {
 		{second, "/leader", 503, `"id":"web-2"`},
 		{first, "/live", 200, ""},
 		{second, "/live", 200, ""},
-		{second, "/ready", 200, ""},
+		{second, "/ready", 200, "{\"ready\":true}\n"},
 		{first, "/metrics", 200, `succession_leader{election="reports"} 1` + "\n"},
 		{second, "/metrics", 200, `succession_leader{election="reports"} 0` + "\n"},
 	} {

@@ -15,11 +15,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/internal/naming"
+	"github.com/succession-dev/succession/internal/value"
 )
 
 // MaxWish is how long a wish may hold. One that is to hold for longer was written by a clock that is wrong, or by a stranger: it
@@ -31,6 +34,39 @@ func Is(value []byte) bool {
 	h, err := backend.ParseHeader(value)
 	return err != nil || h != (backend.Header{})
 }
+
+// Ask has h ask the term with the token to resign. by is who asks, and its Text is why.
+func Ask(h *backend.Header, token uint64, by value.Of) {
+	h.Resign, h.Asked = max(h.Resign, token), by.String()
+}
+
+// Asked says who has asked for what h has in Resign, and why, in one line; or nothing, if that is not said as [Ask] does.
+func Asked(h *backend.Header) string {
+	by := value.Parse(h.Asked)
+	line := by.ID
+	if by.Text != "" {
+		line += ": " + by.Text
+	}
+	if len(line) > maxAsked || strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return ""
+	}
+	return line
+}
+
+// CheckAsked fails with [backend.ErrInvalid] if by cannot be told as [Asked] does.
+func CheckAsked(by value.Of) error {
+	h := backend.Header{Asked: by.String()}
+	if err := by.Check(); err != nil {
+		return err
+	}
+	if Asked(&h) == "" {
+		return fmt.Errorf("%w reason %.64q, or who gives it: both together are at most %d bytes of one line that can be printed", backend.ErrInvalid, by.Text, maxAsked)
+	}
+	return nil
+}
+
+// maxAsked is the length of who asks and why, in bytes. Whoever waits in the line has it in memory.
+const maxAsked = 512
 
 // Update changes the header of an election. If m is not the zero Member, it does so only
 // while m stands. change changes the stored header, and reports whether there is anything to

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 )
 
 // A Secret is what a file or an environment variable contains. It is safe for concurrent use.
@@ -20,7 +20,7 @@ type Secret struct {
 }
 
 // SecretOf takes the parameters name-file and name-env from u.
-func SecretOf(u *backend.URL, name string) *Secret {
+func SecretOf(u *coordinator.URL, name string) *Secret {
 	return NewSecret(name, u.Text(name+"-file", ""), u.Text(name+"-env", ""))
 }
 
@@ -135,7 +135,7 @@ type Login struct {
 }
 
 // LoginOf takes the parameters from u.
-func LoginOf(u *backend.URL) Login {
+func LoginOf(u *coordinator.URL) Login {
 	return Login{User: u.Text("user", ""), Password: SecretOf(u, "password")}
 }
 

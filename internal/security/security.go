@@ -14,6 +14,7 @@ import (
 	"os"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 )
 
 // A TLS is the parameters of a URL that ask for TLS:
@@ -31,7 +32,7 @@ type TLS struct {
 }
 
 // TLSOf takes the parameters from u.
-func TLSOf(u *backend.URL) TLS {
+func TLSOf(u *coordinator.URL) TLS {
 	return TLS{
 		on:         u.Text("tls", ""),
 		ca:         u.Text("ca-file", ""),
@@ -42,7 +43,7 @@ func TLSOf(u *backend.URL) TLS {
 }
 
 // Asked reports whether u asks for TLS.
-func Asked(u *backend.URL) bool { return TLSOf(u) != TLS{} }
+func Asked(u *coordinator.URL) bool { return TLSOf(u) != TLS{} }
 
 // Config reads the files, and returns the configuration of one connection. A connection that
 // is made later needs another one: of a [tls.Config] that is in use, only the client's

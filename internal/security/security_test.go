@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/internal/rig/certs"
 	"github.com/succession-dev/succession/internal/security"
 )
 
-func parse(t *testing.T, query string) *backend.URL {
+func parse(t *testing.T, query string) *coordinator.URL {
 	t.Helper()
-	u, err := backend.ParseURL("x://h?" + query)
+	u, err := coordinator.ParseURL("x://h?" + query)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,19 +1,22 @@
-// Package health has two HTTP handlers for the probes of a process that takes part in elections.
-// They answer two questions that must not be mixed:
+// Package health has three HTTP handlers for the probes of a process that takes part in elections.
+// They answer three questions that must not be mixed:
 //
 //   - Is the process stuck? A [Live] fails if its work goes on long after leadership ended. Restart
 //     the process then: it is the liveness probe.
+//   - Could the process take over? A [Ready] fails while it does not stand in line. It is a readiness
+//     probe: a rollout then waits until a new process has reached the coordinator.
 //   - Does the process lead? [Leader] answers 200 on the leader and 503 elsewhere. Send requests by
 //     it that the leader alone can answer.
 //
 // In a program:
 //
-//	live := health.NewLive(0)
-//	e := elect.New(b, "reports", &elect.Options{Trace: live.Trace})
+//	live, ready := health.NewLive(0), health.NewReady()
+//	e := elect.New(b, "reports", &elect.Options{Trace: trace.Tee(live.Trace, ready.Trace)})
 //	http.Handle("/live", live)
+//	http.Handle("/ready", ready)
 //	http.Handle("/leader", health.Leader(e))
 //
-// Use [trace.Tee] where Trace has something else to do, too. The package imports the standard
+// The package imports the standard
 // library only.
 //
 // # Readiness must not be leadership

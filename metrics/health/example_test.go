@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/metrics/health"
 )
@@ -14,11 +15,12 @@ import (
 func Example() {
 	b := memory.New(nil).Client("web-1")
 	defer b.Close()
-	live := health.NewLive(0)
-	e := elect.New(b, "reports", &elect.Options{Trace: live.Trace})
+	live, ready := health.NewLive(0), health.NewReady()
+	e := elect.New(b, "reports", &elect.Options{Trace: trace.Tee(live.Trace, ready.Trace)})
 
 	mux := http.NewServeMux()
 	mux.Handle("/live", live)
+	mux.Handle("/ready", ready)
 	mux.Handle("/leader", health.Leader(e))
 
 	probe := func(path string) int {
@@ -26,12 +28,12 @@ func Example() {
 		mux.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
 		return w.Code
 	}
-	fmt.Println("waiting:", probe("/live"), probe("/leader"))
+	fmt.Println("starting:", probe("/live"), probe("/ready"), probe("/leader"))
 	e.Run(context.Background(), func(context.Context, *elect.Term) error {
-		fmt.Println("leading:", probe("/live"), probe("/leader"))
+		fmt.Println("leading:", probe("/live"), probe("/ready"), probe("/leader"))
 		return nil
 	})
 	// Output:
-	// waiting: 200 503
-	// leading: 200 200
+	// starting: 200 503 503
+	// leading: 200 200 200
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -86,6 +87,64 @@ func TestLeader(t *testing.T) {
 		}
 		b.Heal()
 		second.Resign(t.Context())
+		a.Close()
+		b.Close()
+	})
+}
+
+// A process is ready while it stands in the line of each election in which it campaigns, whoever leads: not before it has
+// reached the coordinator, and not while it is cut off.
+func TestReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := memory.New(nil)
+		a, b := c.Client("a"), c.Client("b")
+		h := health.NewReady()
+		is := func(ready bool, outside ...string) {
+			t.Helper()
+			synctest.Wait()
+			status := http.StatusServiceUnavailable
+			if ready {
+				status = http.StatusOK
+			}
+			var got health.Readiness
+			if code := get(t, h, &got); code != status || got.Ready != ready || !slices.Equal(got.Outside, outside) {
+				t.Errorf("it answers with %d, %+v; want %d, and %q outside", code, got, status, outside)
+			}
+		}
+		is(false)
+		first, err := elect.New(a, "reports", nil).Campaign(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		run := func(election string) {
+			go func() {
+				ended <- elect.New(b, election, &elect.Options{Trace: h.Trace}).Run(ctx, func(ctx context.Context, _ *elect.Term) error {
+					<-ctx.Done()
+					return nil
+				})
+			}()
+		}
+		b.Cut()
+		run("reports")
+		is(false, "reports")
+		b.Heal()
+		time.Sleep(time.Minute)
+		is(true) // waits
+		run("backups")
+		is(true) // leads one of them
+		b.Cut()
+		time.Sleep(time.Minute)
+		is(false, "backups", "reports")
+		b.Heal()
+		time.Sleep(time.Minute)
+		first.Resign(t.Context())
+		is(true)
+		cancel()
+		<-ended
+		<-ended
+		is(true) // what is over does not count
 		a.Close()
 		b.Close()
 	})

@@ -57,9 +57,7 @@ func Register(m *metrics.Recorder, p metric.MeterProvider) (stop func() error, e
 	if err != nil {
 		return nil, fmt.Errorf("otel: %w", err)
 	}
-	forget := m.Observe(func(family, election string, value float64) {
-		histograms[family].Record(context.Background(), value, metric.WithAttributes(attribute.String("election", election)))
-	})
+	forget := m.Observe(func(family string, value float64) { histograms[family].Record(context.Background(), value) })
 	return func() error {
 		forget()
 		return r.Unregister()
@@ -72,6 +70,8 @@ func instrument(family string) (name, unit string) {
 	name = strings.TrimSuffix(family, "_total")
 	if s, ok := strings.CutSuffix(name, "_seconds"); ok {
 		name, unit = s, "s"
+	} else if strings.HasSuffix(name, "_ratio") { // which the exporter to Prometheus adds to gauges alone
+		unit = "1"
 	}
 	return strings.ReplaceAll(name, "_", "."), unit
 }

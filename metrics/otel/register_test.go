@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/metrics"
 	"github.com/succession-dev/succession/metrics/otel"
@@ -30,13 +31,15 @@ func story(m *metrics.Recorder) {
 	tell := trace.Named("reports", m.Trace)
 	member := backend.Member{Line: "reports", Key: "n-7", Position: 7}
 	m.MigrationPhase("reports", migrate.Moved)
+	tell(trace.Event{Kind: trace.Started})
+	tell(trace.Event{Kind: trace.Waiting, Member: member, Err: elect.ErrPaused})
 	tell(trace.Event{Kind: trace.SessionOpened, TTL: 10 * time.Second})
 	tell(trace.Event{Kind: trace.Retrying, Err: &backend.Error{Op: "join", Err: backend.ErrUnavailable}})
 	tell(trace.Event{Kind: trace.Joined, Member: member})
 	time.Sleep(3 * time.Millisecond)
 	tell(trace.Event{Kind: trace.Elected, Member: member, Token: 7})
 	for beat := range 50 {
-		tell(trace.Event{Kind: trace.Heartbeat, RoundTrip: time.Duration(beat*beat) * 5 * time.Millisecond, Slack: time.Duration(beat) * time.Second})
+		tell(trace.Event{Kind: trace.Heartbeat, RoundTrip: time.Duration(beat*beat) * 5 * time.Millisecond, TTL: 50 * time.Second, Slack: time.Duration(beat) * time.Second})
 	}
 	tell(trace.Event{Kind: trace.Ended, Member: member, Err: backend.ErrSessionEnded})
 	time.Sleep(time.Second / 3)
@@ -56,8 +59,9 @@ func TestRegister(t *testing.T) {
 		story(m)
 		units := map[string]string{
 			"succession.leader": "", "succession.term.token": "", "succession.terms": "", "succession.overdue": "s",
-			"succession.session": "s", "succession.session.slack": "s", "succession.heartbeat": "s", "succession.campaign": "s",
-			"succession.retries": "", "succession.migration.phase": "",
+			"succession.session": "s", "succession.session.slack.ratio": "1", "succession.heartbeat": "s", "succession.campaign": "s",
+			"succession.retries": "", "succession.migration.phase": "", "succession.in.line": "", "succession.paused": "",
+			"succession.build.info": "",
 		}
 		got := collect(t, reader)
 		for _, s := range got {

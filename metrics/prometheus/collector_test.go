@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/metrics"
 	"github.com/succession-dev/succession/metrics/prometheus"
@@ -66,6 +67,8 @@ func story(m *metrics.Recorder) {
 	for i, name := range []string{"reports", "a \"quoted\"\nname with \\ in it"} {
 		tell := trace.Named(name, m.Trace)
 		member := backend.Member{Line: name, Key: "n-7", Position: 7}
+		tell(trace.Event{Kind: trace.Started})
+		tell(trace.Event{Kind: trace.Waiting, Member: member, Err: elect.ErrPaused})
 		m.MigrationPhase(name, migrate.Moved)
 		tell(trace.Event{Kind: trace.SessionOpened, TTL: 10 * time.Second})
 		tell(trace.Event{Kind: trace.Retrying, Err: &backend.Error{Op: "watch place", Err: backend.ErrUnavailable}})
@@ -73,7 +76,7 @@ func story(m *metrics.Recorder) {
 		time.Sleep(time.Duration(i+1) * time.Millisecond)
 		tell(trace.Event{Kind: trace.Elected, Member: member, Token: 1<<53 - 1})
 		for beat := range 50 {
-			tell(trace.Event{Kind: trace.Heartbeat, RoundTrip: time.Duration(beat*beat) * 5 * time.Millisecond, Slack: time.Duration(beat) * time.Second})
+			tell(trace.Event{Kind: trace.Heartbeat, RoundTrip: time.Duration(beat*beat) * 5 * time.Millisecond, TTL: 50 * time.Second, Slack: time.Duration(beat) * time.Second})
 		}
 		tell(trace.Event{Kind: trace.Ended, Member: member, Err: backend.ErrSessionEnded})
 		time.Sleep(time.Second / 3)

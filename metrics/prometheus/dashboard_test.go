@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/metrics"
 	"github.com/succession-dev/succession/metrics/prometheus"
@@ -41,7 +42,7 @@ type candidate struct {
 
 // startCandidates starts candidates of the election reports. The first is scraped by a registry,
 // and the others by their recorders themselves. They end with the test.
-func startCandidates(t *testing.T, n int) []*candidate {
+func startCandidates(t *testing.T, n int) ([]*candidate, *memory.Coordinator) {
 	c := memory.New(&memory.Options{TTL: 6 * time.Second})
 	ctx, cancel := context.WithCancel(context.Background())
 	var all []*candidate
@@ -73,7 +74,7 @@ func startCandidates(t *testing.T, n int) []*candidate {
 			<-ended
 		}
 	})
-	return all
+	return all, c
 }
 
 func (k *candidate) work(ctx context.Context, _ *elect.Term) error {
@@ -110,7 +111,7 @@ func handOver(all []*candidate) {
 // A real Prometheus that scrapes a real election sees who leads, and has data for each expression
 // of the dashboard; and it understands the rules.
 func TestDashboard(t *testing.T) {
-	all := startCandidates(t, 3)
+	all, c := startCandidates(t, 3)
 	s := startServer(t, rulesFile, []string{all[0].addr, all[1].addr, all[2].addr})
 	// until asks again until an answer is as wanted.
 	until := func(expr string, good func([]sample) bool) {
@@ -147,6 +148,11 @@ func TestDashboard(t *testing.T) {
 			k.b.Expire() // which it retries
 		}
 	}
+	paused := func(v float64) func(got []sample) bool {
+		return func(got []sample) bool { return len(got) == 1 && got[0].value == v }
+	}
+	pauses(t, c, func() { until("max by (election) (succession_paused)", paused(1)) })
+	until("max by (election) (succession_paused)", paused(0))
 	for _, expr := range expressions(t) {
 		until(expr, func(got []sample) bool {
 			for _, x := range got {
@@ -158,6 +164,21 @@ func TestDashboard(t *testing.T) {
 		})
 	}
 	t.Run("rules", func(t *testing.T) { understands(t, s) })
+}
+
+// pauses pauses the election, calls f, and resumes it.
+func pauses(t *testing.T, c *memory.Coordinator, f func()) {
+	t.Helper()
+	b := c.Client("operator")
+	defer b.Close()
+	op := operate.New(b, "reports", "operator")
+	if err := op.Pause(t.Context(), "maintenance"); err != nil {
+		t.Fatal(err)
+	}
+	f()
+	if _, err := op.Resume(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
 }
 
 var labelValues = regexp.MustCompile(`^label_values\((\w+), (\w+)\)$`)
@@ -182,7 +203,8 @@ func expressions(t *testing.T) []string {
 	if err := json.Unmarshal(b, &d); err != nil {
 		t.Fatal(err)
 	}
-	fill := strings.NewReplacer("$election", ".*", "$__rate_interval", "10s", "$__range", "1h", ":15s]", ":1s]")
+	// All is well, so what is asked for elections in trouble is asked for the others.
+	fill := strings.NewReplacer("$election", ".*", "$job", ".*", " != 1", " == 1", "$__rate_interval", "10s", "$__range", "1h", ":15s]", ":1s]")
 	var all []string
 	for _, v := range d.Templating.List {
 		if m := labelValues.FindStringSubmatch(v.Definition); m != nil {

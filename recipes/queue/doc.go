@@ -46,6 +46,9 @@
 // [Item.Done] is refused by the coordinator, in the same atomic step, once the claim has gone. So
 // of all who took an item one at most has confirmed it.
 //
+// Work that fails is tried again by whoever takes the item next, which may be the same process at once. [Item.ReturnAfter] has
+// everybody go on with the other items meanwhile.
+//
 // # What it costs
 //
 // To put: one request, and one more where there is a Limit, which reads all items, or two when it is nearly reached. To take an item that is there: four,

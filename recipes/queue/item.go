@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
@@ -14,7 +15,7 @@ import (
 	"github.com/succession-dev/succession/recipes"
 )
 
-// An Item is an item that this process has taken. Nobody else has it, until the claim is lost. Done and Return end the claim.
+// An Item is an item that this process has taken. Nobody else has it, until the claim is lost. Done, Return and ReturnAfter end the claim.
 // Token is larger than that of everybody who took this item before. It is safe for concurrent use.
 type Item struct {
 	recipes.Hold
@@ -65,6 +66,22 @@ func (it *Item) Done(ctx context.Context) error {
 // An error means that the item is claimed on. A goroutine returns it as soon as that is possible,
 // and the end of the session does so in any case.
 func (it *Item) Return(ctx context.Context) error { return it.Term().Resign(ctx) }
+
+// ReturnAfter gives the item back when a pause is over: until then nobody gets it, and whoever takes, this process too, gets the
+// next one. Call it in the place of Return where the work has failed and may fail again, so that one item does not
+// keep a taker from all others. It does not block. If the claim is lost before, as when this process ends, the item is free
+// at once. Done still confirms it, and Return still gives it back, before the pause is over.
+func (it *Item) ReturnAfter(pause time.Duration) {
+	over := time.NewTimer(pause)
+	go func() {
+		defer over.Stop()
+		select {
+		case <-over.C:
+		case <-it.Context().Done():
+		}
+		it.Term().Resign(context.Background()) // if that fails, it is tried on
+	}()
+}
 
 // errTaken says that an item is another's, or stands no more.
 var errTaken = errors.New("taken by another")

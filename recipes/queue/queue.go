@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/trace"
@@ -260,7 +261,7 @@ func (q *Queue) List(ctx context.Context) ([]Entry, error) {
 	}
 	taken := make(map[string]backend.Member)
 	for _, m := range slices.Backward(claims.Members) { // of several for an item the first one holds
-		subject, _ := backend.SubjectOf(m)
+		subject, _ := kit.SubjectOf(m)
 		taken[subject] = m
 	}
 	entries := make([]Entry, len(items.Members))
@@ -293,8 +294,8 @@ func (q *Queue) look(ctx context.Context, s backend.Session) (claims, items back
 		return claims, items, err
 	}
 	for _, m := range claims.Members {
-		if _, ok := backend.SubjectOf(m); !ok {
-			return claims, items, q.explain(backend.Foreign(m, "claim"))
+		if _, ok := kit.SubjectOf(m); !ok {
+			return claims, items, q.explain(kit.Foreign(m, "claim"))
 		}
 	}
 	items, err = q.readItems(ctx, s)
@@ -308,7 +309,7 @@ func (q *Queue) readItems(ctx context.Context, s backend.Session) (backend.Line,
 	}
 	for _, m := range l.Members {
 		if !isItem(m) {
-			return l, q.explain(backend.Foreign(m, "item"))
+			return l, q.explain(kit.Foreign(m, "item"))
 		}
 	}
 	return l, nil

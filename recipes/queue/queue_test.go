@@ -155,6 +155,47 @@ func TestReturn(t *testing.T) {
 	})
 }
 
+// An item whose work fails each time keeps nobody from the others if it is returned after a pause; and it is there again
+// when that is over, or its taker has gone.
+func TestReturnAfter(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		client := bubble.Client(t, c, "a")
+		a, b := named(client, "a"), of(t, c, "b")
+		put(t, a, "poison", "two", "three")
+		began := time.Now()
+		takes(t, a, "poison").ReturnAfter(time.Minute)
+		done(t, takes(t, a, "two"))
+		lists(t, a, "poison*", "three")
+		three := takes(t, b, "three")
+		again := bubble.Must[*queue.Item](t)(b.Take(t.Context()))
+		if again.Value != "poison" || time.Since(began) != time.Minute {
+			t.Errorf("after %v there is %q again; want the one that was returned after a minute", time.Since(began), again.Value)
+		}
+		done(t, three)
+
+		// Who ends it before the pause is over has ended it.
+		again.ReturnAfter(time.Minute)
+		done(t, again)
+		time.Sleep(2 * time.Minute)
+		lists(t, a)
+		put(t, a, "four")
+		four := takes(t, a, "four")
+		four.ReturnAfter(time.Hour)
+		if err := four.Return(t.Context()); err != nil {
+			t.Error(err)
+		}
+		lists(t, b, "four")
+
+		// A process that ends returns what it holds.
+		takes(t, a, "four").ReturnAfter(time.Hour)
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+		done(t, takes(t, b, "four"))
+		abandoned(t, c)
+	})
+}
+
 // Those who wait get items in the order in which they came. Each item wakes one of them, and the
 // one whose turn is next.
 func TestTakeWaits(t *testing.T) {

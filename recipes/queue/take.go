@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/internal/again"
 )
@@ -87,7 +88,7 @@ func (q *Queue) takeFree(ctx context.Context) (*Item, error) {
 	case err != nil:
 		return nil, q.explain(err)
 	case !isItem(item):
-		return nil, q.explain(backend.Foreign(item, "item"))
+		return nil, q.explain(kit.Foreign(item, "item"))
 	}
 	return q.claim(ctx, item)
 }

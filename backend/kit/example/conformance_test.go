@@ -63,9 +63,12 @@ func TestConformance(t *testing.T) {
 		Open: func(context.Context) (backend.Backend, error) { return newClient(t, o.addr) },
 		Faults: conformance.Faults{
 			Expire:     o.expire,
-			LoseAnswer: func(b backend.Backend) { b.(*client).loseAnswer() },
-			Process:    o.process,
-			Restart:    o.restart,
+			LoseAnswer: func(b backend.Backend) { b.(*client).proxy.LoseAnswers(writes) },
+			HoldBack: func(b backend.Backend, skip int) (func() bool, func()) {
+				return b.(*client).proxy.HoldBack(skip, writes)
+			},
+			Process: o.process,
+			Restart: o.restart,
 			Pause: func(context.Context) (func(), error) {
 				o.mu.Lock()
 				return o.mu.Unlock, nil
@@ -131,12 +134,10 @@ func (c *counted) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// loseAnswer loses the answer to the next write.
-func (c *client) loseAnswer() {
-	c.proxy.LoseAnswers(func(request []byte) bool {
-		return slices.ContainsFunc([]string{"join", "leave", "pin", "put", "delete"}, func(op string) bool {
-			return bytes.HasPrefix(request, []byte("POST /"+op+" "))
-		})
+// writes reports whether a request is for a write.
+func writes(request []byte) bool {
+	return slices.ContainsFunc([]string{"join", "leave", "pin", "put", "delete"}, func(op string) bool {
+		return bytes.HasPrefix(request, []byte("POST /"+op+" "))
 	})
 }
 

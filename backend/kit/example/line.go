@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 // about returns a request that names m.
@@ -49,9 +50,9 @@ func place(line string, a answer) (backend.Place, error) {
 	}
 	found := members(line, a.Line)
 	if len(found) == 1 {
-		return backend.PlaceOf(found[0], nil, h)
+		return kit.PlaceOf(found[0], nil, h)
 	}
-	return backend.PlaceOf(found[1], &found[0], h)
+	return kit.PlaceOf(found[1], &found[0], h)
 }
 
 // WatchPlace asks where m stands, and then has the server wait until that has changed.

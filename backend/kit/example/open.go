@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/backend/kit/clock"
@@ -24,7 +25,7 @@ const driver kit.Scheme = "example"
 const defaultPort = "8080"
 
 func init() {
-	backend.Register(backend.Driver{
+	coordinator.Register(coordinator.Driver{
 		Scheme:  string(driver),
 		Open:    kit.Opener(Open),
 		Title:   "Example",
@@ -44,7 +45,7 @@ type Backend struct {
 }
 
 // Open returns a backend for a URL such as example://host:8080?ttl=10s. It does not connect.
-func Open(u *backend.URL) (*Backend, error) {
+func Open(u *coordinator.URL) (*Backend, error) {
 	ttl := u.Duration("ttl", 10*time.Second)
 	err := u.Err()
 	if err == nil && (len(u.Hosts) != 1 || u.Path != "") {
@@ -110,13 +111,13 @@ func (b *Backend) pause() backoff.Backoff { return backoff.Backoff{Min: b.ttl / 
 // A session is one session at the server. [kit.Life] implements Done, Err and Close. Callers
 // have it in a [kit.Adapter], which checks what they pass and wraps errors.
 type session struct {
-	backend.NoShares
-	backend.NoItems
-	backend.AlwaysFresh
-	backend.NoLines
-	backend.NoSurvey
-	backend.NoImports
-	backend.NoDates
+	kit.NoShares
+	kit.NoItems
+	kit.AlwaysFresh
+	kit.NoLines
+	kit.NoSurvey
+	kit.NoImports
+	kit.NoDates
 	*kit.Life
 	b       *Backend
 	log, id string

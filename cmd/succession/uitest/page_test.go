@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/cmd/succession/internal/page"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/view"
@@ -101,8 +102,8 @@ func TestKeyboard(t *testing.T) {
 	p.does(keys(kb.Escape))
 	p.sees(`!document.getElementById("ask").open && document.activeElement.id === "resign"`)
 	p.does(keys(kb.Enter))
-	p.sees(`document.getElementById("ask").open && document.activeElement.textContent === "Cancel"`)
-	p.does(keys(kb.Tab), keys(kb.Enter))
+	p.sees(`document.getElementById("ask").open && document.activeElement.id === "why"`)
+	p.does(keys("a new disk" + kb.Enter))
 	p.sees(text("done") + ` === "web-2 was asked to resign."`)
 	p.sees(text("who") + ` === "next"`)
 
@@ -152,7 +153,7 @@ func TestNoPins(t *testing.T) {
 type pinless struct{ backend.Session }
 
 func (pinless) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
-	return backend.NoPins{}.Pin(ctx, m, h, at)
+	return kit.NoPins{}.Pin(ctx, m, h, at)
 }
 
 // An election is paused and resumed with the keyboard alone. The page says who has paused it, and why.
@@ -210,7 +211,7 @@ func TestHandOver(t *testing.T) {
 	}
 	p.does(keys(kb.Enter))
 	p.sees(`document.getElementById("ask").open && ` + text("ask-title") + ` === "Hand over to <u>web-4</u>?"`)
-	p.does(keys(kb.Tab), keys(kb.Enter))
+	p.does(keys("a new disk" + kb.Enter))
 	p.sees(text("done") + ` === "web-1 was asked to hand over to <u>web-4</u>."`)
 	p.sees(text("who") + ` === "<u>web-4</u>"`)
 	if n := says[int](p, `document.querySelectorAll("b, u").length`); n != 0 {

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 var aheadFlaws = []Flaw{
@@ -237,7 +238,7 @@ func (s *textOrder) Free(ctx context.Context, items, claims string) (backend.Mem
 	if err != nil {
 		return backend.Member{}, err
 	}
-	m, free, err := backend.FirstFree(l.Members, c.Members)
+	m, free, err := kit.FirstFree(l.Members, c.Members)
 	if err == nil && !free {
 		err = backend.ErrTaken
 	}

@@ -78,7 +78,7 @@ var deadlineFlaws = []Flaw{
 		Name:    "unaware",
 		Breaks:  "L6, G1: a session that is cut off goes on for ever",
 		Must:    "L5.done L6.cut L6.late L6.gate G1.cut G1.late G7.expired G7.cut Fault.cut Fault.mute Fault.deaf Fault.late Fault.severed Fault.hidden Fault.paused Queue.cut Queue.expired Group.cut Barrier.cut Task.cut Group.expired Group.assign-expired Task.expired Task.workers-expired Task.workers-cut Lock.slots-cut Lock.slots-expired Barrier.leave-cut",
-		May:     "L4.ended L5 L6 Pin.closed Pin.expired G1 G3.expired G3.late G7 G8 G9 Run.lost Fault L9 L10.ended",
+		May:     "L4.ended L5 L6 Pin.closed Pin.expired G1 G3.expired G3.late G7 G8 G9 Run.lost Fault L9 L10.ended L7.fence-expired",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &unaware{s} },
 	},
 }

@@ -66,7 +66,7 @@ var folderFlaws = []Flaw{
 		Name:   "fence of the heir",
 		Breaks: "L7: the fence of who waits is read while it waits, and not again",
 		Must:   "L7.fence G2.fence",
-		May:    "L7.fence-cut L3.place-fence",
+		May:    "L7.fence-cut L7.fence-closed L7.fence-expired L3.place-fence",
 		session: func(_ *Backend, s backend.Session) backend.Session {
 			return &heirsFence{Session: s, fences: make(map[backend.Member]uint64)}
 		},
@@ -75,7 +75,15 @@ var folderFlaws = []Flaw{
 		Name:    "fence before line",
 		Breaks:  "L7: the fence is read, and then the line",
 		Must:    "L7.fence-cut",
+		May:     "L7.fence-closed L7.fence-expired",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &fenceFirst{s} },
+	},
+	{
+		Name:    "header of the list",
+		Breaks:  "L7: the line is read with its header, then who stands in it, and the header not again",
+		Must:    "L7.fence-closed L7.fence-expired",
+		May:     "L7.fence-cut L2.cost G5",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &headerOfList{s} },
 	},
 }
 
@@ -228,6 +236,20 @@ func (s *fenceFirst) Ahead(ctx context.Context, m backend.Member) (backend.Place
 	if err == nil && p.First {
 		h, _ := backend.ParseHeader(r.Value)
 		p.Token = h.Fence + m.Position
+	}
+	return p, err
+}
+
+type headerOfList struct{ backend.Session }
+
+func (s *headerOfList) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
+	l, err := s.Session.Line(ctx, m.Line)
+	if err != nil {
+		return backend.Place{}, err
+	}
+	p, err := s.Session.Ahead(ctx, m)
+	if err == nil && p.First && len(l.Members) > 0 && l.Members[0].Position < m.Position {
+		p.Token, p.Header = l.Token(m), l.Header
 	}
 	return p, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/internal/election"
@@ -15,6 +16,20 @@ var guardFlaws = []Flaw{
 		Breaks:  "G3: the member in the condition of a write is not looked at",
 		Must:    "Records.guard G3.resigned G3.removed G3.dropped Task.replaced Task.result Value.guarded",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &noGuard{s} },
+	},
+	{
+		Name:    "checked guard",
+		Breaks:  "G3: the member in the condition of a write is looked at before the write is sent, at the version that it finds then",
+		Must:    "G3.held-left G3.held-closed G3.held-expired G3.held-killed G3.held-removed G3.held-dropped",
+		session: func(b *Backend, s backend.Session) backend.Session { return &checkedGuard{Session: s, b: b} },
+	},
+	{
+		Name:   "stamped by who leaves",
+		Breaks: "G3: as in checked guard, but whoever leaves, is closed or has crashed changes the versions first, and what an operator deletes does not",
+		Must:   "G3.held-expired G3.held-removed G3.held-dropped",
+		session: func(b *Backend, s backend.Session) backend.Session {
+			return &checkedGuard{Session: s, b: b, stamped: true}
+		},
 	},
 	{
 		Name:     "check, then write",
@@ -43,6 +58,49 @@ func (s *noGuard) Put(ctx context.Context, name string, value []byte, cond *back
 		cond = &backend.If{Version: cond.Version}
 	}
 	return s.Session.Put(ctx, name, value, cond)
+}
+
+type checkedGuard struct {
+	backend.Session
+	b       *Backend
+	stamped bool        // by who leaves
+	left    atomic.Bool // by its own doing
+}
+
+// sends says that a guarded write is sent, and has it done when it arrives late.
+func (s *checkedGuard) sends(write func(ctx context.Context, now backend.Session)) {
+	s.b.holdsBack(func() {
+		ctx, by := context.Background(), s.b.Anew()
+		defer by.Close()
+		now, err := by.Session(ctx)
+		if err == nil && !(s.stamped && (s.left.Load() || s.b.hasCrashed())) {
+			write(ctx, now)
+		}
+	})
+}
+
+func (s *checkedGuard) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
+	if cond == nil || cond.Member == (backend.Member{}) {
+		return s.Session.Put(ctx, name, value, cond)
+	}
+	r, err := s.Session.Get(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	s.sends(func(ctx context.Context, now backend.Session) {
+		_, _ = now.Put(ctx, name, value, &backend.If{Version: r.Version})
+	})
+	return s.Session.Put(ctx, name, value, cond)
+}
+
+func (s *checkedGuard) Leave(ctx context.Context, m backend.Member) error {
+	s.left.Store(true)
+	return s.Session.Leave(ctx, m)
+}
+
+func (s *checkedGuard) Close(ctx context.Context) error {
+	s.left.Store(true)
+	return s.Session.Close(ctx)
 }
 
 type checkThenWrite struct {

@@ -8,6 +8,12 @@ import (
 
 var itemFlaws = []Flaw{
 	{
+		Name:    "late append",
+		Breaks:  "L10: an Append whose request is lost is sent again, and the first one, which comes late, appends another item",
+		Must:    "L10.held",
+		session: func(b *Backend, s backend.Session) backend.Session { return &lateAppend{s, b} },
+	},
+	{
 		Name:    "lent items",
 		Breaks:  "L10: an item goes with the session that appended it",
 		Must:    "L10.append Task.workers",
@@ -141,4 +147,18 @@ func (s *freeReadsAll) Free(ctx context.Context, items, claims string) (backend.
 		return backend.Member{}, err
 	}
 	return s.Session.Free(ctx, items, claims)
+}
+
+type lateAppend struct {
+	backend.Session
+	b *Backend
+}
+
+func (s *lateAppend) Append(ctx context.Context, line, value string) (backend.Member, error) {
+	lost := s.b.holdsBack(func() { _, _ = s.Session.Append(context.Background(), line, value) })
+	m, err := s.Session.Append(ctx, line, value)
+	if lost && err != nil {
+		return s.Session.Append(ctx, line, value)
+	}
+	return m, err
 }

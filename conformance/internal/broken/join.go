@@ -32,6 +32,13 @@ var joinFlaws = []Flaw{
 		session: func(b *Backend, s backend.Session) backend.Session { return &straggler{s, b} },
 	},
 	{
+		Name:    "late copy",
+		Breaks:  "L1: of two copies of a request to join the second adds another member, however late it comes, and nobody looks for it",
+		Must:    "L1.held L1.held-removed L1.held-closed L1.held-cancelled G6.held",
+		May:     "L4.held",
+		session: func(b *Backend, s backend.Session) backend.Session { return &lateCopy{s, b} },
+	},
+	{
 		Name:    "found by value",
 		Breaks:  "L1: after a lost answer the first member with the value is taken for the one that was created",
 		Must:    "L1.lost-answer",
@@ -127,6 +134,20 @@ func (s *straggler) Join(ctx context.Context, line, value, record string) (backe
 		})
 	}
 	return m, err
+}
+
+type lateCopy struct {
+	backend.Session
+	b *Backend
+}
+
+func (s *lateCopy) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	s.b.holdsBack(func() {
+		if now, err := s.b.Backend.Session(context.Background()); err == nil {
+			_, _ = now.Join(context.Background(), line, value, record)
+		}
+	})
+	return s.Session.Join(ctx, line, value, record)
 }
 
 type foundByValue struct {

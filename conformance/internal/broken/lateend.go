@@ -7,18 +7,19 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 // A lateEnd is a session whose client believes that it lives until ended is closed.
 type lateEnd struct {
 	backend.Session
-	late  *backend.Ender
+	late  *kit.Ender
 	ended chan struct{}
 }
 
 // endsLate returns a session that is believed to live until wait returns.
 func endsLate(s backend.Session, wait func()) *lateEnd {
-	l := &lateEnd{Session: s, late: new(backend.Ender), ended: make(chan struct{})}
+	l := &lateEnd{Session: s, late: new(kit.Ender), ended: make(chan struct{})}
 	go func() {
 		wait()
 		close(l.ended)

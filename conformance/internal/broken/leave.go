@@ -11,6 +11,12 @@ import (
 
 var leaveFlaws = []Flaw{
 	{
+		Name:    "late leave",
+		Breaks:  "L4: a request to leave that comes late takes out who then stands in the place of who left",
+		Must:    "L4.held",
+		session: func(b *Backend, s backend.Session) backend.Session { return &lateLeave{s, b} },
+	},
+	{
 		Name:    "stay in line",
 		Breaks:  "L4: a member that is not first stays when it leaves",
 		Must:    "Lock.try Lock.all",
@@ -170,5 +176,20 @@ func (s *stayInLine) Leave(ctx context.Context, m backend.Member) error {
 	if p, err := s.Ahead(ctx, m); err == nil && !p.First {
 		return nil
 	}
+	return s.Session.Leave(ctx, m)
+}
+
+type lateLeave struct {
+	backend.Session
+	b *Backend
+}
+
+func (s *lateLeave) Leave(ctx context.Context, m backend.Member) error {
+	s.b.holdsBack(func() {
+		l, err := s.Session.Line(context.Background(), m.Line)
+		if err == nil && len(l.Members) > 0 {
+			_ = s.Session.Leave(context.Background(), l.Members[0])
+		}
+	})
 	return s.Session.Leave(ctx, m)
 }

@@ -23,6 +23,12 @@ var recordFlaws = []Flaw{
 		session: func(_ *Backend, s backend.Session) backend.Session { return &readThenWrite{s} },
 	},
 	{
+		Name:    "late write",
+		Breaks:  "Records: the version is compared before a request is sent, which is done however late it comes",
+		Must:    "Records.held",
+		session: func(b *Backend, s backend.Session) backend.Session { return &lateWrite{s, b} },
+	},
+	{
 		Name:    "by value",
 		Breaks:  "Records: the version is compared when the record is read, and only the value when it is written",
 		Must:    "Records.churn",
@@ -482,4 +488,16 @@ func (s *oneAnswerLost) Get(ctx context.Context, name string) (backend.Record, e
 		return backend.Record{}, backend.ErrUnavailable
 	}
 	return s.Session.Get(ctx, name)
+}
+
+type lateWrite struct {
+	backend.Session
+	b *Backend
+}
+
+func (s *lateWrite) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
+	if cond != nil && cond.Version != 0 && cond.Member == (backend.Member{}) {
+		s.b.holdsBack(func() { _, _ = s.Session.Put(context.Background(), name, value, nil) })
+	}
+	return s.Session.Put(ctx, name, value, cond)
 }

@@ -20,7 +20,7 @@ var sessionFlaws = []Flaw{
 		Name:    "silent end",
 		Breaks:  "L5: Done is not closed when the session ends",
 		Must:    "L5.done L5.close G9.members",
-		May:     "L4.ended L5 Pin.closed Pin.expired G9 L10.ended",
+		May:     "L4.ended L5 Pin.closed Pin.expired G9 L10.ended L7.fence-expired",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &silentEnd{s} },
 	},
 	{

@@ -10,6 +10,7 @@ import (
 type struck struct {
 	mu          sync.Mutex
 	lost        bool          // the answer to the next write will get lost
+	held        *held         // the newest HoldBack; nil for none
 	expired     bool          // the coordinator ends the session
 	connection  chan struct{} // closed, and made anew, when the connection breaks
 	broke       bool          // it has broken
@@ -35,6 +36,48 @@ func (s *struck) LoseAnswer() {
 
 // takeLost reports, once, whether LoseAnswer was called.
 func (s *struck) takeLost() bool { return s.take(&s.lost) }
+
+// held is one call of HoldBack.
+type held struct {
+	skip int
+	late []func() // what happens when the write arrives
+}
+
+// HoldBack says that the next write after skip others is held back on its way until release is called. It returns a func that also lets what
+// a flawed driver has sent arrive.
+func (s *struck) HoldBack(skip int, release func()) func() {
+	h := &held{skip: skip}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held = h
+	return func() {
+		release()
+		s.mu.Lock()
+		late := h.late
+		if h.late = nil; s.held == h {
+			s.held = nil
+		}
+		s.mu.Unlock()
+		for _, f := range late {
+			f()
+		}
+	}
+}
+
+// holdsBack says that the flawed driver sends a write. If it is the one that is held back, holdsBack has f called when it arrives, and
+// reports true.
+func (s *struck) holdsBack(f func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held == nil {
+		return false
+	}
+	if s.held.skip--; s.held.skip != -1 {
+		return false
+	}
+	s.held.late = append(s.held.late, f)
+	return true
+}
 
 // Expire says that the coordinator ends the session.
 func (s *struck) Expire() {
@@ -127,6 +170,16 @@ func (s *struck) inQuorum() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.quorum
+}
+
+// hasCrashed reports whether the client has crashed.
+func (s *struck) hasCrashed() bool {
+	select {
+	case <-s.killed:
+		return true
+	default:
+		return false
+	}
 }
 
 // Kill says that the client has crashed. It reports whether its session outlives it.

@@ -45,6 +45,9 @@ type Faults interface {
 	Inject(ctx context.Context, f Fault, at Target) (undo func(context.Context) error, err error)
 	// InjectServer injects a fault into a server of the cluster: Kill, Pause or Isolate.
 	InjectServer(f Fault, server int) (undo func(context.Context) error, err error)
+	// HoldBack lets skip writes of the client pass, and holds the next one back until release is called. held reports
+	// whether there is one.
+	HoldBack(b backend.Backend, skip int) (held func() bool, release func())
 	// Process returns a command that runs a candidate in a process of its own.
 	Process(election, id string) *exec.Cmd
 	// Requests returns how many requests the client has sent.

@@ -20,6 +20,7 @@ var injections = map[Fault]struct{ kind, what string }{
 	Sever:      {"severed", "its connections are reset by requests"},
 	Hide:       {"hidden", "the coordinator's address is gone"},
 	LoseAnswer: {"lost answer", "the answer to the next write is lost"},
+	HoldBack:   {"held back", "a write is held back on its way"},
 	Kill:       {"killed", "killed"},
 	Restart:    {"restarted", "restarts the coordinator"},
 	Pause:      {"paused", "pauses the coordinator"},
@@ -42,6 +43,38 @@ func (c *Client) Inject(f Fault) (heal func()) {
 	}
 	i := injections[f]
 	return c.t.inject(f, Target{Client: c.raw}, c.Name, i.kind, i.what)
+}
+
+// HoldsBack begins a call that writes, and returns when a request of it is held back on its way, the first after skip
+// others. The call goes on in the background. The func arrives lets the request arrive. It may be called more than once,
+// and the trial calls it at its end. If skip is not 0 and the call has returned without that many requests, held is false.
+func (c *Client) HoldsBack(ctx context.Context, op Op, skip int) (call *Call, arrives func(), held bool) {
+	t, i := c.t, injections[HoldBack]
+	s := c.Live()
+	over := t.strike(c.Name, i.kind, i.what)
+	var on func() bool
+	var release func()
+	t.harness(i.what, func() error {
+		on, release = t.Faults.HoldBack(c.raw, skip)
+		return nil
+	})
+	arrives = t.heals(c.Name, i.what, over, func(context.Context) error { release(); return nil })
+	call = &Call{t: t, what: c.Name + ": " + op.Name + ", whose request is held back", result: make(chan error, 1)}
+	t.spawn(func() {
+		var err error
+		call.value, err = op.call(ctx, s)
+		call.result <- err
+	})
+	t.Eventually(t.Soon(), call.what, func() bool { return on() || call.Returned() })
+	if on() {
+		t.Log(c.Name, "a request of its %s is held back", op.Name)
+		return call, arrives, true
+	}
+	if skip == 0 {
+		t.Fatalf("%s: %s has returned, and no request of it was held back", c.Name, op.Name)
+	}
+	arrives()
+	return call, arrives, false
 }
 
 // Inject injects a fault into the whole coordinator: Restart, Pause, Reset or Compact.

@@ -22,6 +22,11 @@ func (op Op) Call(ctx context.Context, s backend.Session) error {
 	return err
 }
 
+// OpOf returns an Op that calls f.
+func OpOf(name string, f func(context.Context) error) Op {
+	return Op{name, "", func(ctx context.Context, _ backend.Session) (any, error) { return nil, f(ctx) }}
+}
+
 func Join(line, value string) Op { return JoinTold(line, value, "") }
 
 // JoinTold is Join that also tells of the record.

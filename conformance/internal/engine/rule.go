@@ -21,6 +21,7 @@ const (
 	Sever         Fault = "Sever"
 	Hide          Fault = "Hide"
 	LoseAnswer    Fault = "LoseAnswer"
+	HoldBack      Fault = "HoldBack"
 	Kill          Fault = "Kill"
 	Process       Fault = "Process"
 	Restart       Fault = "Restart"

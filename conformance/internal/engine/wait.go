@@ -94,7 +94,11 @@ type Call struct {
 	t      *Trial
 	what   string
 	result chan error
+	value  any // what the call of HoldsBack has returned besides its error
 }
+
+// Value returns what a call of [Client.HoldsBack] has returned, when its error has arrived.
+func (k *Call) Value() any { return k.value }
 
 // spawn runs f in a goroutine that the trial waits for.
 func (t *Trial) spawn(f func()) {
@@ -103,7 +107,7 @@ func (t *Trial) spawn(f func()) {
 
 // Go begins a call in the background.
 func (t *Trial) Go(what string, f func() error) *Call {
-	k := &Call{t, what, make(chan error, 1)}
+	k := &Call{t: t, what: what, result: make(chan error, 1)}
 	t.spawn(func() { k.result <- f() })
 	return k
 }

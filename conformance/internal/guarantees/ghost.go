@@ -128,4 +128,26 @@ var ghostRules = []engine.Rule{{
 		}
 		b.Shows(t.Crash())
 	},
+}, {
+	ID: "G6.held", Title: "a candidate's request that comes late leaves no ghost",
+	Text:  "A request by which a candidate joins is held back on its way. It wins after a crash at the latest, and an operator removes its member. When the next in line leads and the old term was resigned, the request arrives: when a crash has passed, the new leader stands alone, while the clients live on.",
+	Needs: []engine.Fault{engine.HoldBack, engine.Remove}, Check: func(t *engine.Trial) {
+		a, b := t.Client(), t.Client()
+		var term election.Term
+		campaign := engine.OpOf("Campaign", func(ctx context.Context) (err error) {
+			term, err = a.Campaign(ctx)
+			return err
+		})
+		call, arrives, _ := a.HoldsBack(t.Ctx, campaign, 0)
+		call.Returns(t.Crash())
+		next := b.Stand(t.Ctx)
+		t.Remove(term.Member())
+		second := next.Wins(t.Recheck())
+		_ = term.Resign(t.Ctx)
+		arrives()
+		b.Settles(second.Member())
+		if err := second.Check(); err != nil {
+			t.Fatalf("the leader was disturbed: %v", err)
+		}
+	},
 }}

@@ -2,6 +2,7 @@ package guarantees
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/internal/election"
@@ -33,6 +34,104 @@ func guarded(end func(t *engine.Trial, c *engine.Client, term election.Term)) fu
 		end(t, a, term)
 		refused(t, term, b, record, "done", v)
 	}
+}
+
+// A guardedWrite is a call that needs the member m to stand. make makes what it writes to, and returns it.
+type guardedWrite struct {
+	name  string
+	needs engine.Fault
+	make  func(c *engine.Client, m backend.Member) engine.Op
+}
+
+// theRecord and theItems return the names of what guarded writes for an election write to.
+func theRecord(election string) string { return election + "-record" }
+func theItems(election string) string  { return election + "-items" }
+
+var guardedWrites = []guardedWrite{
+	{"Put of a new record", engine.Records, func(c *engine.Client, m backend.Member) engine.Op {
+		return engine.Put(theRecord(m.Line), "late", &backend.If{Member: m})
+	}},
+	{"Put of a record", engine.Records, func(c *engine.Client, m backend.Member) engine.Op {
+		c.Put(theRecord(m.Line), "first", nil)
+		return engine.Put(theRecord(m.Line), "late", &backend.If{Member: m})
+	}},
+	{"Put at a version", engine.Records, func(c *engine.Client, m backend.Member) engine.Op {
+		v := c.Put(theRecord(m.Line), "first", &backend.If{Member: m})
+		return engine.Put(theRecord(m.Line), "late", &backend.If{Member: m, Version: v})
+	}},
+	{"Delete", engine.Records, func(c *engine.Client, m backend.Member) engine.Op {
+		c.Put(theRecord(m.Line), "first", nil)
+		return engine.Delete(theRecord(m.Line), &backend.If{Member: m})
+	}},
+	{"Pin", engine.Pins, func(c *engine.Client, m backend.Member) engine.Op {
+		l := c.Line()
+		l.Header.Resign++
+		return engine.Pin(m, l.Header, l.Version)
+	}},
+	{"Remove", engine.Items, func(c *engine.Client, m backend.Member) engine.Op {
+		return engine.RemoveItem(c.In(theItems(m.Line)).Append("item"), m)
+	}},
+}
+
+// lateWrite returns the check of a rule: each request of each guarded write of a leader, in turn, is held back until end has had its member
+// go and the next in line is first. Then it arrives, and changes nothing.
+func lateWrite(end func(t *engine.Trial, a *engine.Client, m backend.Member)) func(*engine.Trial) {
+	return func(t *engine.Trial) {
+		b := t.Client()
+		var calls []*engine.Call
+		for i, w := range guardedWrites {
+			if !t.Can(w.needs) {
+				continue
+			}
+			calls = append(calls, t.Go("a late "+w.name, func() error {
+				for skip := 0; w.comesLate(t, fmt.Sprintf("%s-%d-%d", t.Name, i, skip), b, skip, end); skip++ {
+				}
+				return nil
+			}))
+		}
+		for _, call := range calls {
+			call.Returns(t.Limit())
+		}
+	}
+}
+
+// comesLate exercises lateWrite with the request after skip others, which it reports whether there is.
+func (w guardedWrite) comesLate(t *engine.Trial, election string, b *engine.Client, skip int, end func(t *engine.Trial, a *engine.Client, m backend.Member)) bool {
+	a := t.Client().In(election)
+	b = b.In(election)
+	m, next := a.Join("x"), b.Join("y")
+	call, arrives, held := a.HoldsBack(t.Ctx, w.make(a, m), skip)
+	if !held {
+		return false
+	}
+	err := engine.Await(t, call.Result(), t.Crash(), a.Name+": "+w.name+" has not returned")
+	if err == nil && w.needs == engine.Pins { // it was done by another request, so the member would stay
+		b.Leave(m)
+	} else {
+		end(t, a, m)
+	}
+	b.Do(engine.Refresh())
+	if !b.Stands(next) { // all of the line was deleted
+		next = b.Join("y")
+	}
+	b.First(next, t.Crash())
+	what := func() string {
+		b.Do(engine.Refresh())
+		l := b.Line()
+		seen := fmt.Sprintf("%s with the header %+v at version %d", engine.ShowLine(l.Members), l.Header, l.Version)
+		if t.Can(engine.Records) {
+			r := b.Get(theRecord(election))
+			seen += fmt.Sprintf(", the record %q at version %d", r.Value, r.Version)
+		}
+		if t.Can(engine.Items) {
+			seen += ", the items " + engine.ShowLine(b.In(theItems(election)).Members())
+		}
+		return seen
+	}
+	before := what()
+	arrives()
+	t.Always(t.TTL/2, "a guarded "+w.name+" took effect after the next in line was first; before that there was "+before, func() bool { return what() == before })
+	return true
 }
 
 var guardRules = []engine.Rule{{
@@ -114,4 +213,34 @@ var guardRules = []engine.Rule{{
 		t.Always(t.TTL/2, "the new leader's record was overwritten", func() bool { return b.Get(record).Version == v })
 		second.Resign(context.WithoutCancel(t.Ctx))
 	},
+}, {
+	ID: "G3.held-left", Title: "a guarded write that comes late changes nothing, after its member has left",
+	Text:  "A request of a leader's guarded write is held back on its way: of a Put of a new record and of one that is there, with and without a version, of a Delete, of a Pin, and of a Remove of an item, as far as the backend has them. The leader leaves. When the next in line is first, the request arrives: the record, the line, its header and the items stay as they are for half a TTL. So it is with each request that the call sends. Where a Pin is done by another request, the pinned member is taken out instead.",
+	Needs: []engine.Fault{engine.HoldBack},
+	Check: lateWrite(func(_ *engine.Trial, a *engine.Client, m backend.Member) { a.Leave(m) }),
+}, {
+	ID: "G3.held-closed", Title: "a guarded write that comes late changes nothing, after its session was closed",
+	Text:  "As G3.held-left, when the leader's session is closed.",
+	Needs: []engine.Fault{engine.HoldBack},
+	Check: lateWrite(func(_ *engine.Trial, a *engine.Client, _ backend.Member) { a.CloseSession() }),
+}, {
+	ID: "G3.held-expired", Title: "a guarded write that comes late changes nothing, after the end of its session",
+	Text:  "As G3.held-left, when the coordinator has ended the leader's session, as an operator does.",
+	Needs: []engine.Fault{engine.HoldBack, engine.Expire},
+	Check: lateWrite(func(_ *engine.Trial, a *engine.Client, _ backend.Member) { a.Inject(engine.Expire) }),
+}, {
+	ID: "G3.held-killed", Title: "a guarded write that comes late changes nothing, after a crash",
+	Text:  "As G3.held-left, when the leader's client crashes.",
+	Needs: []engine.Fault{engine.HoldBack, engine.Kill},
+	Check: lateWrite(func(_ *engine.Trial, a *engine.Client, _ backend.Member) { a.Inject(engine.Kill) }),
+}, {
+	ID: "G3.held-removed", Title: "a guarded write that comes late changes nothing, after a removal",
+	Text:  "As G3.held-left, when an operator removes the leader's member.",
+	Needs: []engine.Fault{engine.HoldBack, engine.Remove},
+	Check: lateWrite(func(t *engine.Trial, _ *engine.Client, m backend.Member) { t.Remove(m) }),
+}, {
+	ID: "G3.held-dropped", Title: "a guarded write that comes late changes nothing, after the election was deleted",
+	Text:  "As G3.held-left, when an operator deletes the whole election, and the next one joins anew.",
+	Needs: []engine.Fault{engine.HoldBack, engine.Drop},
+	Check: lateWrite(func(t *engine.Trial, _ *engine.Client, m backend.Member) { t.Drop(m.Line) }),
 }}

@@ -11,6 +11,38 @@ import (
 	"github.com/succession-dev/succession/conformance/internal/engine"
 )
 
+// fenceMeanwhile returns the check of a rule: while a client asks who stands in front, somebody raises the fence, and then goes has the
+// leader in front go.
+func fenceMeanwhile(goes func(a *engine.Client, m backend.Member)) func(*engine.Trial) {
+	return func(t *engine.Trial) {
+		a, b, c := t.Client(), t.Client(), t.Client()
+		round := b.RoundTrip()
+		s := b.Live()
+		for i := range 20 {
+			m, next := a.Join("x"), b.Join("y")
+			fence := a.Header().Fence + 1000
+			var p backend.Place
+			asking := t.Go("Ahead", func() (err error) {
+				p, err = s.Ahead(t.Ctx, next)
+				return err
+			})
+			t.Pass(time.Duration(i)*round/5+1, "until the request is on its way")
+			heal := b.Inject(engine.Cut)
+			c.PutFence(1000)
+			goes(a, m)
+			heal()
+			engine.Await(t, asking.Result(), t.Soon(), "Ahead has not returned after a short cut")
+			if !p.First {
+				p.Token = b.First(next, t.Soon())
+			}
+			if p.Token != fence+next.Position {
+				t.Never("the token is %d; want fence %d + position %d", p.Token, fence, next.Position)
+			}
+			b.Leave(next)
+		}
+	}
+}
+
 var folderRules = []engine.Rule{{
 	ID: "L7.folder", Title: "there is nothing but members in the folder",
 	Text:  "After joins, departures, a pin and writes to the election's record and to others, List of the election's name shows nothing, or keys of members that stand; List of the folder above shows the election's record once, and no other name that was not written.",
@@ -139,33 +171,17 @@ var folderRules = []engine.Rule{{
 }, {
 	ID: "L7.fence-cut", Title: "the fence is read no earlier than the line",
 	Text:  "Twenty times, a client is cut off at a moment from 0 to four round trips after it asked who stands in front. Meanwhile another client raises the fence, and then the leader in front leaves; then it is healed. Where Ahead says First, then or when it is asked again, the raised fence is in the token.",
-	Needs: []engine.Fault{engine.Cut, engine.Records}, Check: func(t *engine.Trial) {
-		a, b, c := t.Client(), t.Client(), t.Client()
-		round := b.RoundTrip()
-		s := b.Live()
-		for i := range 20 {
-			m, next := a.Join("x"), b.Join("y")
-			fence := a.Header().Fence + 1000
-			var p backend.Place
-			asking := t.Go("Ahead", func() (err error) {
-				p, err = s.Ahead(t.Ctx, next)
-				return err
-			})
-			t.Pass(time.Duration(i)*round/5+1, "until the request is on its way")
-			heal := b.Inject(engine.Cut)
-			c.PutFence(1000)
-			a.Leave(m)
-			heal()
-			engine.Await(t, asking.Result(), t.Soon(), "Ahead has not returned after a short cut")
-			if !p.First {
-				p.Token = b.First(next, t.Soon())
-			}
-			if p.Token != fence+next.Position {
-				t.Never("the token is %d; want fence %d + position %d", p.Token, fence, next.Position)
-			}
-			b.Leave(next)
-		}
-	},
+	Needs: []engine.Fault{engine.Cut, engine.Records}, Check: fenceMeanwhile((*engine.Client).Leave),
+}, {
+	ID: "L7.fence-closed", Title: "the fence is read no earlier than the end of a session in front",
+	Text:  "As L7.fence-cut, when the session of the leader in front is closed.",
+	Needs: []engine.Fault{engine.Cut, engine.Records},
+	Check: fenceMeanwhile(func(a *engine.Client, _ backend.Member) { a.CloseSession() }),
+}, {
+	ID: "L7.fence-expired", Title: "the fence is read no earlier than the expiry of a session in front",
+	Text:  "As L7.fence-cut, when the coordinator has ended the session of the leader in front.",
+	Needs: []engine.Fault{engine.Cut, engine.Expire, engine.Records},
+	Check: fenceMeanwhile(func(a *engine.Client, _ backend.Member) { a.Expires() }),
 }, {
 	ID: "L7.foreign", Title: "a stranger's data is no header",
 	Text:  "Where the election's record holds data that is not of this project, such as a host name or JSON of another program, the header is zero, and the line works as it does without.",

@@ -175,6 +175,27 @@ var itemRules = []engine.Rule{{
 		}
 		claims.Settles(want...)
 	},
+}, {
+	ID: "L10.held", Title: "an item is appended once at most, however late its request comes",
+	Text:  "A request of Append is held back on its way. When Append has returned, the request arrives: when a crash has passed, one item stands at most, and exactly that which Append has returned. So it is with each request that Append sends.",
+	Needs: []engine.Fault{engine.Items, engine.HoldBack},
+	Check: func(t *engine.Trial) {
+		for skip := 0; ; skip++ {
+			line := fmt.Sprintf("%s-%d", t.Name, skip)
+			a, b := t.Client().In(line), t.Client().In(line)
+			call, arrives, held := a.HoldsBack(t.Ctx, engine.Append(line, "item"), skip)
+			if !held {
+				return
+			}
+			err := call.Returns(t.Crash(), nil, backend.ErrUnavailable)
+			arrives()
+			t.Pass(t.Crash(), "in which what is on its way may come and go")
+			l := b.Members()
+			if len(l) > 1 || err == nil && (len(l) == 0 || !engine.Same(l[0], call.Value().(backend.Member))) {
+				t.Never("Append has returned %v, %v, and the line is %s", call.Value(), err, engine.ShowLine(l))
+			}
+		}
+	},
 }}
 
 func byPosition(a, b backend.Member) int { return cmp.Compare(a.Position, b.Position) }

@@ -12,6 +12,61 @@ import (
 	"github.com/succession-dev/succession/conformance/internal/engine"
 )
 
+// lateJoin returns the check of a rule: each request of a call that joins, in turn, is held back until end has had its member go and
+// another client is first. ctx is that of the call, and cancel ends it.
+func lateJoin(end func(t *engine.Trial, a *engine.Client, call *engine.Call, cancel context.CancelCauseFunc)) func(*engine.Trial) {
+	return func(t *engine.Trial) {
+		kinds := []func(line, client string, item backend.Member) engine.Op{
+			func(line, client string, _ backend.Member) engine.Op { return engine.Join(line, client) },
+		}
+		if t.Can(engine.Shares) {
+			kinds = append(kinds, func(line, client string, _ backend.Member) engine.Op { return engine.JoinShared(line, client) })
+			if t.Can(engine.Items) {
+				kinds = append(kinds, engine.Claim)
+			}
+		}
+		var calls []*engine.Call
+		for i, kind := range kinds {
+			calls = append(calls, t.Go("the requests of a call that joins", func() error {
+				for skip := 0; ; skip++ {
+					line := fmt.Sprintf("%s-%d-%d", t.Name, i, skip)
+					a, b := t.Client().In(line), t.Client().In(line)
+					var item backend.Member
+					if t.Can(engine.Items) {
+						item = b.In(line + "-items").Append("item")
+					}
+					ctx, cancel := context.WithCancelCause(t.Ctx)
+					defer cancel(nil)
+					call, arrives, held := a.HoldsBack(ctx, kind(line, a.Name, item), skip)
+					if !held {
+						return nil
+					}
+					end(t, a, call, cancel)
+					b.Shows(t.Crash())
+					next := b.Do(kind(line, b.Name, item)).(backend.Joined).Member
+					b.First(next, engine.Now)
+					arrives()
+					b.Settles(next)
+				}
+			}))
+		}
+		for _, call := range calls {
+			call.Returns(t.Limit())
+		}
+	}
+}
+
+// lateMember is the end of a lateJoin whose call is waited for: gone has the member that it has returned go.
+func lateMember(gone func(t *engine.Trial, a *engine.Client, m backend.Member)) func(*engine.Trial) {
+	return lateJoin(func(t *engine.Trial, a *engine.Client, call *engine.Call, _ context.CancelCauseFunc) {
+		if call.Returns(t.Crash(), nil, backend.ErrUnavailable) != nil {
+			t.Pass(t.Crash(), "in which what else is on its way may come and go")
+			return
+		}
+		gone(t, a, call.Value().(backend.Joined).Member)
+	})
+}
+
 var joinRules = []engine.Rule{{
 	ID: "L1.end", Title: "a member joins at the end",
 	Text: "Each Join adds one member behind all others, with a key, a larger position, its line and its value, and every client sees it there.",
@@ -224,4 +279,33 @@ var joinRules = []engine.Rule{{
 		joined.Returns(t.Crash(), nil, backend.ErrSessionEnded, backend.ErrUnavailable)
 		b.Settles()
 	},
+}, {
+	ID: "L1.held", Title: "a request to join that comes late adds nobody, after its member has left",
+	Text:  "A request of Join is held back on its way. Where Join returns a member all the same, that leaves. When another client is first, the request arrives: when a crash has passed, the other one stands alone, while the client lives on. So it is with each request that Join sends, and with JoinShared and Claim where the backend has them.",
+	Needs: []engine.Fault{engine.HoldBack}, Check: lateMember(func(_ *engine.Trial, a *engine.Client, m backend.Member) { a.Leave(m) }),
+}, {
+	ID: "L1.held-removed", Title: "a request to join that comes late adds nobody, after a removal",
+	Text:  "As L1.held, when an operator removes the member before it leaves.",
+	Needs: []engine.Fault{engine.HoldBack, engine.Remove}, Check: lateMember(func(t *engine.Trial, a *engine.Client, m backend.Member) {
+		t.Remove(m)
+		a.Leave(m)
+	}),
+}, {
+	ID: "L1.held-closed", Title: "a request to join that comes late adds nobody, after the end of the session",
+	Text:  "As L1.held, when the session is closed and the client has opened another.",
+	Needs: []engine.Fault{engine.HoldBack}, Check: lateMember(func(_ *engine.Trial, a *engine.Client, _ backend.Member) {
+		a.CloseSession()
+		a.Live()
+	}),
+}, {
+	ID: "L1.held-cancelled", Title: "a request to join that comes late adds nobody, after Join was cancelled",
+	Text:  "As L1.held, when Join is cancelled while its request is held back: it returns a member, which leaves, or the cause of its context, soon. In the second case another client joins when a crash has passed.",
+	Needs: []engine.Fault{engine.HoldBack}, Check: lateJoin(func(t *engine.Trial, a *engine.Client, call *engine.Call, cancel context.CancelCauseFunc) {
+		cancel(engine.ErrCancelled)
+		if call.Returns(t.Soon(), nil, engine.ErrCancelled, backend.ErrUnavailable) != nil {
+			t.Pass(t.Crash(), "in which what else is on its way may come and go")
+			return
+		}
+		a.Leave(call.Value().(backend.Joined).Member)
+	}),
 }}

@@ -111,4 +111,26 @@ var leaveRules = []engine.Rule{{
 		b.Shows(t.Soon(), first, last)
 		b.Settles(first, last)
 	},
+}, {
+	ID: "L4.held", Title: "a request to leave that comes late takes out nobody else",
+	Text:  "A request of Leave is held back on its way. Where Leave returns nil all the same, the client joins again before the request arrives: the new member stands, and is first, also when a crash has passed. So it is with each request that Leave sends.",
+	Needs: []engine.Fault{engine.HoldBack}, Check: func(t *engine.Trial) {
+		a, b := t.Client(), t.Client()
+		for skip := 0; ; skip++ {
+			call, arrives, held := a.HoldsBack(t.Ctx, engine.Leave(a.Join("x")), skip)
+			if !held {
+				return
+			}
+			err := call.Returns(t.Crash(), nil, backend.ErrUnavailable)
+			if err != nil { // the member stands until the request arrives
+				arrives()
+			}
+			b.Shows(t.Crash())
+			m := a.Join("y")
+			arrives()
+			b.Settles(m)
+			a.First(m, engine.Now)
+			a.Leave(m)
+		}
+	},
 }}

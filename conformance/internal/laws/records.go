@@ -369,4 +369,45 @@ var recordRules = []engine.Rule{{
 			t.Fatalf("a Delete on condition of a member that stands has left %q", r.Value)
 		}
 	},
+}, {
+	ID: "Records.held", Title: "a write at a version that comes late is refused",
+	Text:  "A request is held back on its way of a Put at the version that a record has, of a Put at Absent where there is none, and of a Delete at a version. Another client writes the record, or deletes what the Put at Absent has made. Then the request arrives: the record stays as it is for half a TTL. So it is with each request that the call sends.",
+	Needs: []engine.Fault{engine.Records, engine.HoldBack}, Check: func(t *engine.Trial) {
+		b := t.Client()
+		for i, write := range []func(name string, at backend.Version) engine.Op{
+			func(name string, at backend.Version) engine.Op {
+				return engine.Put(name, "late", &backend.If{Version: at})
+			},
+			func(name string, _ backend.Version) engine.Op {
+				return engine.Put(name, "late", &backend.If{Version: backend.Absent})
+			},
+			func(name string, at backend.Version) engine.Op { return engine.Delete(name, &backend.If{Version: at}) },
+		} {
+			absent := i == 1
+			for skip := 0; ; skip++ {
+				a := t.Client()
+				name := fmt.Sprintf("%s-%d-%d", t.Name, i, skip)
+				at := backend.Absent
+				if !absent {
+					at = a.Put(name, "first", nil)
+				}
+				call, arrives, held := a.HoldsBack(t.Ctx, write(name, at), skip)
+				if !held {
+					break
+				}
+				done := call.Returns(t.Crash(), nil, backend.ErrUnavailable) == nil
+				want := backend.Absent
+				if absent && done {
+					b.Do(engine.Delete(name, nil))
+				} else {
+					want = b.Put(name, "second", nil)
+				}
+				arrives()
+				t.Always(t.TTL/2, "a write at a version that the record does not have any more was done", func() bool {
+					b.Do(engine.Refresh())
+					return b.Get(name).Version == want
+				})
+			}
+		}
+	},
 }}

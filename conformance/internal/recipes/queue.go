@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -228,11 +227,12 @@ var queueRules = []engine.Rule{{
 	},
 }, {
 	ID: "Queue.cost", Title: "a take costs the same, however many items stand",
-	Text:  "A client takes ten items, one after the other, and confirms each: first of a queue in which twelve stand, and then of one in which sixty do. The fewest requests that it takes to take an item and to confirm it are as many both times, but for one that may come late, and at most sixteen.",
+	Text:  "A client takes ten items, one after the other, and confirms each: first of a queue in which twelve stand, and then of one in which sixty do. Most often it takes as many requests both times to take an item and to confirm it, but for one that may come late. The fewest are at most sixteen.",
 	Needs: needs(engine.Requests),
 	Check: func(t *engine.Trial) {
 		const most = 16
-		fewest := func(length int) int64 {
+		// A heartbeat may fall into a take; and what watches its two terms may not have asked when they end.
+		requests := func(length int) (fewest, often int64) {
 			c := t.Client()
 			q := queue.New(c, fmt.Sprintf("%s-%d", t.Name, length), &queue.Options{Options: *options(t, c)})
 			var puts []*engine.Call
@@ -242,19 +242,21 @@ var queueRules = []engine.Rule{{
 			for _, put := range puts {
 				put.Returns(t.Limit())
 			}
-			n := int64(math.MaxInt64) // a heartbeat may fall into one
+			var all []int64
 			for range 10 {
 				before := c.Requests()
 				item, err := q.Take(t.Ctx)
 				t.Want("Take", err)
 				t.Want("Done", item.Done(t.Ctx))
-				n = min(n, c.Requests()-before)
+				all = append(all, c.Requests()-before)
 			}
-			return n
+			slices.Sort(all)
+			return all[0], all[len(all)/2]
 		}
-		short, long := fewest(12), fewest(60)
-		if long > short+1 || short > most { // the end of a watch may be told later
-			t.Fatalf("to take an item and to confirm it takes %d requests where 12 stand, and %d where 60 do; want as many, and at most %d", short, long, most)
+		fewest, short := requests(12)
+		_, long := requests(60)
+		if long > short+1 || fewest > most {
+			t.Fatalf("to take an item and to confirm it takes %d requests, at best %d, where 12 stand, and %d where 60 do; want as many, and at best %d at most", short, fewest, long, most)
 		}
 	},
 }, {

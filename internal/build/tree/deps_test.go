@@ -11,7 +11,7 @@ const module = "github.com/succession-dev/succession"
 
 // standing are the packages that whoever uses the library gets in any case: they
 // import the standard library and this module only.
-var standing = []string{"elect", "recipes/lock", "recipes/queue", "recipes/barrier", "recipes/group", "recipes/record", "recipes/task", "fence", "backend", "backend/kit", "memory", "conformance", "migrate", "spread", "metrics", "metrics/health"}
+var standing = []string{"elect", "recipes/lock", "recipes/queue", "recipes/barrier", "recipes/group", "recipes/record", "recipes/task", "fence", "backend", "backend/coordinator", "backend/kit", "memory", "conformance", "migrate", "spread", "metrics", "metrics/health"}
 
 // drivers are the backends, each with its client library, by the beginning of its
 // import paths; memory needs none.
@@ -67,7 +67,7 @@ func TestBackendsStandAlone(t *testing.T) {
 
 // Elections know no coordinator.
 func TestElectionsLinkNoBackend(t *testing.T) {
-	for _, name := range []string{"elect", "recipes/lock", "recipes/queue", "recipes/barrier", "recipes/group", "recipes/record", "recipes/task", "backend", "backend/kit", "conformance", "migrate", "spread", "metrics", "metrics/health"} {
+	for _, name := range []string{"elect", "recipes/lock", "recipes/queue", "recipes/barrier", "recipes/group", "recipes/record", "recipes/task", "backend", "backend/coordinator", "backend/kit", "conformance", "migrate", "spread", "metrics", "metrics/health"} {
 		for _, dep := range deps(t, name) {
 			for _, d := range drivers {
 				if within(dep, module+"/"+d.name) {

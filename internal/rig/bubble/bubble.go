@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/memory"
 )
 
@@ -51,21 +52,21 @@ func Want(t *testing.T, err, target error) {
 // NoShares returns s without shared members, NoItems without items, and NoRecords without records.
 func NoShares(s backend.Session) backend.Session {
 	return struct {
-		backend.NoShares
+		kit.NoShares
 		deeper
 	}{deeper: deeper{deep{s}}}
 }
 
 func NoItems(s backend.Session) backend.Session {
 	return struct {
-		backend.NoItems
+		kit.NoItems
 		deeper
 	}{deeper: deeper{deep{s}}}
 }
 
 func NoRecords(s backend.Session) backend.Session {
 	return struct {
-		backend.NoRecords
+		kit.NoRecords
 		deeper
 	}{deeper: deeper{deep{s}}}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
@@ -18,10 +19,10 @@ const closeBound = 5 * time.Second
 // A session consists of two parts, a session with each coordinator. It ends when either
 // part ends; but it outlives that with From once all its candidacies are on To alone (from.go).
 type session struct {
-	backend.NoShares
-	backend.NoItems
-	backend.NoImports
-	backend.NoSurvey
+	kit.NoShares
+	kit.NoItems
+	kit.NoImports
+	kit.NoSurvey
 	b       *Backend
 	route   protocol.Route
 	log     *slog.Logger
@@ -36,7 +37,7 @@ type session struct {
 	err         error
 	ended       time.Time // when err was set
 
-	backend.Ender
+	kit.Ender
 	done    chan struct{} // closed when the session has ended
 	over    chan struct{} // closed when its watcher has closed the parts
 	closing bool          // a caller of Close closes the parts, not the watcher

@@ -149,6 +149,8 @@ func MovedOf(from, to backend.Header) (backend.Header, bool) {
 	}
 	to.Migration.Step, to.Migration.Gate = StepMoved, 0
 	to.Acknowledged = max(to.Acknowledged, from.Acknowledged)
-	to.Resign = max(to.Resign, from.Resign)
+	if from.Resign > to.Resign {
+		to.Resign, to.Asked = from.Resign, from.Asked
+	}
 	return to, true
 }

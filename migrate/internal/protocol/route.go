@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 )
 
 // A Side is one of the two coordinators. It is the index of what there is one of for each.
@@ -36,11 +37,11 @@ func SameAddress(a, b string) bool {
 	if a == b {
 		return true
 	}
-	u, err := backend.ParseURL(a)
+	u, err := coordinator.ParseURL(a)
 	if err != nil {
 		return false
 	}
-	v, err := backend.ParseURL(b)
+	v, err := coordinator.ParseURL(b)
 	if err != nil {
 		return false
 	}

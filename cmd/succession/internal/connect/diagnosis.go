@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/cmd/succession/internal/connect/probe"
 )
 
@@ -25,7 +25,7 @@ const (
 // diagnosis begins, after probeAfter, to look at what is at the servers of u. The caller
 // must call the func that it returns, which ends the search. Where the result is wanted,
 // the func returns what explains the failure, or "" if nothing does.
-func diagnosis(ctx context.Context, u *backend.URL) func(wanted bool) string {
+func diagnosis(ctx context.Context, u *coordinator.URL) func(wanted bool) string {
 	addrs := Servers(u)
 	if len(addrs) == 0 {
 		return func(bool) string { return "" }
@@ -57,8 +57,8 @@ func diagnosis(ctx context.Context, u *backend.URL) func(wanted bool) string {
 }
 
 // lookAt says what is at the servers of u; "" where one of them is as the URL says.
-func lookAt(ctx context.Context, u *backend.URL, addrs []string) string {
-	d, err := backend.DefaultMux.Driver(u)
+func lookAt(ctx context.Context, u *coordinator.URL, addrs []string) string {
+	d, err := coordinator.DefaultMux.Driver(u)
 	if err != nil {
 		return ""
 	}
@@ -81,7 +81,7 @@ func lookAt(ctx context.Context, u *backend.URL, addrs []string) string {
 
 // explain says what is wrong with addr as a server of the driver's coordinator; "" if nothing is, or nobody can
 // tell.
-func explain(d backend.Driver, withTLS bool, addr string, found probe.Finding) string {
+func explain(d coordinator.Driver, withTLS bool, addr string, found probe.Finding) string {
 	want := d.Title
 	host, port, _ := net.SplitHostPort(addr)
 	switch kind := found.Kind; {
@@ -94,7 +94,7 @@ func explain(d backend.Driver, withTLS bool, addr string, found probe.Finding) s
 	case kind == probe.TLS && withTLS:
 		return ""
 	case kind == probe.TLS && d.TLS == nil:
-		return fmt.Sprintf("%s speaks TLS, which the driver of %s does not", addr, want)
+		return fmt.Sprintf("%s speaks TLS from the first byte on, which the driver of %s does not", addr, want)
 	case kind == probe.TLS:
 		return addr + " speaks TLS; add tls=on to the URL"
 	case withTLS && kind != probe.Other && kind != probe.Silent:

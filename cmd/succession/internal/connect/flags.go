@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/local"
@@ -38,7 +39,7 @@ func (g *Flags) Shown() string {
 	if g.URL == DefaultURL {
 		return DefaultURL + local.DefaultDir()
 	}
-	return backend.Redact(g.URL)
+	return coordinator.Redact(g.URL)
 }
 
 // Coordinator ends the first message of a command that stands in line: it says where.
@@ -67,7 +68,7 @@ func (g *Flags) Look(name string, f func(context.Context, *elect.Election) error
 
 // WithTimeout returns ctx with the bound that --timeout sets.
 func (g *Flags) WithTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, g.Timeout, fmt.Errorf("%s: %w of %v", backend.Redact(g.URL), ErrTimeout, g.Timeout))
+	return context.WithTimeoutCause(ctx, g.Timeout, fmt.Errorf("%s: %w of %v", coordinator.Redact(g.URL), ErrTimeout, g.Timeout))
 }
 
 // With calls f with the election name; see [Flags.WithBackend].

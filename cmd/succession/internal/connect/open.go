@@ -12,6 +12,7 @@ import (
 
 	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 )
 
 // openBound is how long the coordinator has to answer, where the URL does not say. It
@@ -31,17 +32,17 @@ func (e unreached) Is(target error) bool { return target == backend.ErrUnavailab
 var InProcess bool
 
 // Drivers are those whose coordinators a URL may name, in the order of their schemes.
-func Drivers() []backend.Driver {
-	return slices.DeleteFunc(backend.DefaultMux.Drivers(), func(d backend.Driver) bool { return d.InProcess && !InProcess })
+func Drivers() []coordinator.Driver {
+	return slices.DeleteFunc(coordinator.DefaultMux.Drivers(), func(d coordinator.Driver) bool { return d.InProcess && !InProcess })
 }
 
 // Open is [succession.Connect] with errors that say what is at the address instead.
 func Open(ctx context.Context, url string) (backend.Backend, error) {
-	u, err := backend.ParseURL(url)
+	u, err := coordinator.ParseURL(url)
 	if err != nil {
 		return nil, err
 	}
-	d, err := backend.DefaultMux.Driver(u)
+	d, err := coordinator.DefaultMux.Driver(u)
 	if err != nil {
 		return nil, err
 	}

@@ -1,11 +1,11 @@
 package connect
 
-import "github.com/succession-dev/succession/backend"
+import "github.com/succession-dev/succession/backend/coordinator"
 
 // Servers returns the addresses of the servers that u names, host:port each; none where
 // it names none, or its kind of coordinator has none.
-func Servers(u *backend.URL) []string {
-	d, err := backend.DefaultMux.Driver(u)
+func Servers(u *coordinator.URL) []string {
+	d, err := coordinator.DefaultMux.Driver(u)
 	if err != nil || d.Port == "" {
 		return nil
 	}
@@ -14,7 +14,7 @@ func Servers(u *backend.URL) []string {
 
 // AsksForTLS reports whether u, or what its driver takes from the environment, asks for
 // TLS.
-func AsksForTLS(u *backend.URL) bool {
-	d, err := backend.DefaultMux.Driver(u)
+func AsksForTLS(u *coordinator.URL) bool {
+	d, err := coordinator.DefaultMux.Driver(u)
 	return err == nil && d.TLS != nil && d.TLS(u)
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect/trace"
 )
@@ -46,7 +46,7 @@ func newTable(out io.Writer, form ui.Format, n int, url string) *table {
 	if form == ui.AsJSON {
 		return t
 	}
-	fmt.Fprintf(out, "%s in line on %s\n", ui.Count(n, "candidate"), backend.Redact(url))
+	fmt.Fprintf(out, "%s in line on %s\n", ui.Count(n, "candidate"), coordinator.Redact(url))
 	fmt.Fprintf(out, "The first one leads: [1]. Each of the others watches the one in front of it.\n\n")
 	fmt.Fprintf(out, "  TIME   %-*s  WHAT HAPPENS\n", cellWidth*n, " LINE")
 	return t

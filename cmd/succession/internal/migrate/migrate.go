@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/migrate"
@@ -253,7 +254,7 @@ func (m *move) with(cmd *cobra.Command, name string, f func(context.Context, *mi
 			return err
 		}
 		// From and To are told to others, and so hold no secret.
-		b := migrate.New(from, to, &migrate.Options{From: backend.Redact(m.from), To: backend.Redact(m.to), ID: m.id, Carry: m.carry, Leave: m.leave})
+		b := migrate.New(from, to, &migrate.Options{From: coordinator.Redact(m.from), To: coordinator.Redact(m.to), ID: m.id, Carry: m.carry, Leave: m.leave})
 		err = f(ctx, b)
 		// What f found out counts; a session that cannot be closed holds no place.
 		b.Close()

@@ -50,7 +50,7 @@ type wish struct {
 	Name   string `json:"name"`
 	Token  string `json:"token"`  // of the term, or of the gate, that the page shows
 	To     string `json:"to"`     // the key of who is to lead next
-	Reason string `json:"reason"` // of a pause
+	Reason string `json:"reason"` // of a pause, or for which somebody is to resign
 
 	token uint64
 	by    string // who wishes
@@ -164,7 +164,7 @@ func codeOf(err error) int {
 // resign asks the leader with the token to resign.
 func (w *watcher) resign(ctx context.Context, v wish) error {
 	_, err := within(ctx, func(ctx context.Context) (elect.Leader, error) {
-		return operate.New(w.b, v.Name, v.by).AskToResign(ctx, &operate.ResignOptions{Token: v.token, To: v.To})
+		return operate.New(w.b, v.Name, v.by).AskToResign(ctx, &operate.ResignOptions{Token: v.token, To: v.To, Reason: v.Reason})
 	})
 	if errors.Is(err, operate.ErrOtherLeader) || errors.Is(err, elect.ErrNoLeader) && !errors.Is(err, elect.ErrPaused) {
 		return errOther

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/cmd/succession/internal/page"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/operate"
@@ -195,7 +196,7 @@ func TestNoPins(t *testing.T) {
 type pinless struct{ backend.Session }
 
 func (pinless) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
-	return backend.NoPins{}.Pin(ctx, m, h, at)
+	return kit.NoPins{}.Pin(ctx, m, h, at)
 }
 
 // What is not allowed is refused, and the answer says how to allow it.

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/cmd/succession/internal/door"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
@@ -33,8 +34,8 @@ groups and queues. The page changes by itself. It asks the coordinator only whil
 somewhere, once for all who look. It runs until it is interrupted.
 
 An election in whose line nobody stands is shown if it has a header or a history, on
-coordinators that can tell at once: etcd, Consul and local:. Elsewhere it is shown if it is
-named as NAME, or was seen since the start.
+coordinators that can tell at once: etcd, Consul, PostgreSQL and local:. Elsewhere it is
+shown if it is named as NAME, or was seen since the start.
 
 The page can only be looked at, unless --allow says what else:
 
@@ -56,7 +57,7 @@ front and give its name as --host, or forward a port, as with ssh -L.`,
 	allow := f.StringSlice("allow", nil, "what may be done on the page, with commas between: resign, pause")
 	cmd.RegisterFlagCompletionFunc("allow", connect.CompleteList(string(Resign), string(Pause)))
 	cmd.RunE = func(cmd *cobra.Command, names []string) error {
-		o := Options{URL: backend.Redact(g.URL), Names: names, Hosts: *hosts, By: ui.WhoAmI(), Logger: slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))}
+		o := Options{URL: coordinator.Redact(g.URL), Names: names, Hosts: *hosts, By: ui.WhoAmI(), Logger: slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))}
 		for _, name := range names {
 			if err := backend.CheckName(name); err != nil {
 				return err

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/elect"
 )
 
@@ -46,7 +47,7 @@ func presentTable(k kind, members []backend.Member, all []elect.Candidate) table
 		switch {
 		case k == kindItems:
 			return "stands"
-		case backend.Awaited(i, func(i int) bool { return members[i].Shared }) >= 0:
+		case kit.Awaited(i, func(i int) bool { return members[i].Shared }) >= 0:
 			return "waits"
 		}
 		return "present"

@@ -25,7 +25,7 @@ func ListCommand(g *connect.Flags) *cobra.Command {
 		Long: `Print all elections below --url, those in trouble first: who leads, since when, how many stand
 in line, and how it stands. It is what the list of "succession ui" shows: locks, groups and
 queues are in it too. An election in whose line nobody stands is shown if it has a
-header or a history, on coordinators that can tell at once: etcd, Consul and local:.
+header or a history, on coordinators that can tell at once: etcd, Consul, PostgreSQL and local:.
 
 SINCE is empty where nobody has written that down; see "succession run --history".
 
@@ -65,6 +65,28 @@ With -o json it prints one object a line:
 		})
 	}
 	return cmd
+}
+
+// A Leading is who leads one of all elections, or holds one of all locks.
+type Leading struct {
+	Name, ID string
+}
+
+// Led returns who leads, of all elections of b in which somebody does, by their names.
+func Led(ctx context.Context, b backend.Backend) (all []Leading, err error) {
+	w := newWatcher(b, nil, slog.New(slog.DiscardHandler))
+	defer w.close()
+	if err := w.round(ctx); err != nil {
+		return nil, err
+	}
+	rows, _ := w.changed(0)
+	for _, r := range rows {
+		if r.Kind == kindElection && r.Who != "" {
+			all = append(all, Leading{r.Name, r.Who})
+		}
+	}
+	slices.SortFunc(all, func(a, b Leading) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
 }
 
 // A listed is a row as ls prints it.

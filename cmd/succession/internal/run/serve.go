@@ -29,6 +29,7 @@ type server struct {
 	name, id string
 	recorder *metrics.Recorder
 	live     *health.Live
+	ready    *health.Ready
 	term     atomic.Pointer[elect.Term] // the newest; it may have ended
 
 	listener net.Listener
@@ -55,11 +56,13 @@ func newServer(o runOptions, name string) (*server, error) {
 	s := &server{
 		name: name, id: o.id, listener: l, recorder: metrics.New(nil),
 		// The command may take the grace time to stop.
-		live: health.NewLive(health.DefaultLimit + o.grace),
+		live:  health.NewLive(health.DefaultLimit + o.grace),
+		ready: health.NewReady(),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	mux := http.NewServeMux()
 	mux.Handle("/live", s.live)
+	mux.Handle("/ready", s.ready)
 	mux.Handle("/leader", health.Leader(s))
 	mux.Handle("/metrics", s.recorder)
 	s.http = http.Server{
@@ -104,7 +107,7 @@ func (s *server) Term() *elect.Term { return s.term.Load() }
 
 // trace returns what is to hear of the steps of the campaigns.
 func (s *server) trace() func(trace.Event) {
-	return trace.Tee(trace.Named(s.name, s.recorder.Trace), s.live.Trace)
+	return trace.Tee(trace.Named(s.name, s.recorder.Trace), s.live.Trace, s.ready.Trace)
 }
 
 // follow has the series tell the phase of the migration, if b is one, until close.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/cmd/succession/internal/suite/target"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
@@ -175,7 +175,7 @@ func (s *suite) run(ctx context.Context, g *connect.Flags, view *view) (_ *confo
 	able, why := exercised(&h, s.rules)
 	if len(able) == 0 {
 		slices.Sort(why)
-		return nil, fmt.Errorf("%s: none of the rules that were asked for can be exercised: %s", backend.Redact(s.url), strings.Join(slices.Compact(why), "; "))
+		return nil, fmt.Errorf("%s: none of the rules that were asked for can be exercised: %s", coordinator.Redact(s.url), strings.Join(slices.Compact(why), "; "))
 	}
 	view.begin(t, able, estimate(able, h.TTL, h.Slack, s.parallel))
 	r := conformance.Check(ctx, h, view.add)

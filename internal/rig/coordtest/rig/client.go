@@ -17,6 +17,9 @@ type Client interface {
 	Expire(ctx context.Context) error
 	// LoseAnswer lets the client's next write take effect and loses its answer.
 	LoseAnswer()
+	// HoldBack lets skip writes of the client pass, and holds the next one back until release is called; see
+	// [conformance.Faults].
+	HoldBack(skip int) (held func() bool, release func())
 	// Requests is how many requests the client has sent.
 	Requests() int64
 	// Close frees everything, when the backend is closed. Closing twice does no harm.

@@ -13,7 +13,7 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
-// Clients fills in the faults of single clients: Expire, LoseAnswer, Requests, and those
+// Clients fills in the faults of single clients: Expire, LoseAnswer, HoldBack, Requests, and those
 // between a client and its coordinator; see [conformance.Faults.Network]. of returns what stands between a client and its coordinator, or between a composite and
 // each of its coordinators: a fault then happens on all sides.
 func Clients(f *conformance.Faults, of func(backend.Backend) []Client) {
@@ -41,6 +41,13 @@ func Clients(f *conformance.Faults, of func(backend.Backend) []Client) {
 		for _, c := range of(b) {
 			c.LoseAnswer()
 		}
+	}
+	f.HoldBack = func(b backend.Backend, skip int) (held func() bool, release func()) {
+		var each []func() (func() bool, func())
+		for _, c := range of(b) {
+			each = append(each, func() (func() bool, func()) { return c.HoldBack(skip) })
+		}
+		return HoldBack(each)
 	}
 	f.Requests = func(b backend.Backend) (n int64) {
 		for _, c := range of(b) {

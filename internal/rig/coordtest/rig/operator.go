@@ -5,19 +5,20 @@ import (
 
 	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 )
 
 // NewOperator returns the operator that the driver of the URL brings. The caller links the driver.
-func NewOperator(url string) (backend.Operator, error) {
-	u, err := backend.ParseURL(url)
+func NewOperator(url string) (coordinator.Operator, error) {
+	u, err := coordinator.ParseURL(url)
 	if err != nil {
 		return nil, err
 	}
-	return backend.DefaultMux.Operator(u)
+	return coordinator.DefaultMux.Operator(u)
 }
 
 // OperatorOf is [NewOperator] for a test.
-func OperatorOf(t testing.TB, url string) backend.Operator {
+func OperatorOf(t testing.TB, url string) coordinator.Operator {
 	t.Helper()
 	o, err := NewOperator(url)
 	if err != nil {

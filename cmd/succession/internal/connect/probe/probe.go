@@ -14,14 +14,14 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 )
 
 // A Kind is what kind of thing was found at an address.
 type Kind string
 
 const (
-	Coordinator Kind = "coordinator" // a server that the [backend.Probe] of a driver knows
+	Coordinator Kind = "coordinator" // a server that the [coordinator.Probe] of a driver knows
 	TLS         Kind = "tls"         // speaks TLS; what lies behind is not looked into
 	HTTP        Kind = "http"        // an HTTP server that no driver knows
 	Other       Kind = "other"       // ends or refuses conversations in all these languages
@@ -34,7 +34,7 @@ const (
 // A Finding is what was found at an address.
 type Finding struct {
 	Kind   Kind
-	Driver backend.Driver // whose server it is, if Kind is Coordinator
+	Driver coordinator.Driver // whose server it is, if Kind is Coordinator
 }
 
 // Look finds out what is at addr, a host:port. It takes until ctx ends where
@@ -46,7 +46,7 @@ func Look(ctx context.Context, addr string) Finding {
 	}
 	_ = conn.Close() // it has served its purpose
 	languages := []language{encrypted, web}
-	for _, d := range backend.DefaultMux.Drivers() {
+	for _, d := range coordinator.DefaultMux.Drivers() {
 		if d.Probe.Ask != "" {
 			languages = append(languages, languageOf(d))
 		}
@@ -94,7 +94,7 @@ func converse(ctx context.Context, addr string, speak language) Finding {
 }
 
 // languageOf returns the language of a driver's servers.
-func languageOf(d backend.Driver) language {
+func languageOf(d coordinator.Driver) language {
 	return func(_ context.Context, conn net.Conn) (Finding, error) {
 		answer, err := ask(conn, d.Probe.Ask)
 		if slices.ContainsFunc(d.Probe.Answers, func(text string) bool { return strings.Contains(answer, text) }) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/conformance/proxy"
 )
@@ -70,7 +71,7 @@ func (t *Target) through(proxies []string) string {
 
 // tlsName returns the name by which TLS knows all the servers, where the URL asks for
 // TLS and does not say it.
-func tlsName(u *backend.URL, hosts []string) (string, error) {
+func tlsName(u *coordinator.URL, hosts []string) (string, error) {
 	if !connect.AsksForTLS(u) || u.Text("server-name", "") != "" {
 		return "", nil
 	}

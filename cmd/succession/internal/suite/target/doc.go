@@ -5,7 +5,7 @@
 // puts TCP proxies of its own in front of each client that it opens, one for each
 // server of the URL: they hold traffic back, and reset connections. A candidate in a
 // process of its own is this command, started again. An operator's acts are done with the
-// coordinator's own client and the credentials of the URL ([backend.Operator]), and only
+// coordinator's own client and the credentials of the URL ([coordinator.Operator]), and only
 // below the suite's prefix. It never touches a server.
 //
 // # What it does not promise

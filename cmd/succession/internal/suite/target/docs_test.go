@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/conformance"
 	_ "github.com/succession-dev/succession/etcd"
 )
@@ -24,7 +24,7 @@ func TestDocsCountTheRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	target.ttl, target.options.Faults = 2*time.Second, Faults
-	target.operator = struct{ backend.Operator }{} // it is not asked
+	target.operator = struct{ coordinator.Operator }{} // it is not asked
 	h := target.Harness()
 	rules, counts := conformance.Rules(), make(map[conformance.Status]int)
 	for _, r := range rules {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/conformance"
 	"github.com/succession-dev/succession/conformance/proxy"
@@ -30,7 +31,7 @@ var network = []conformance.Fault{
 
 // others are the faults that no target can make.
 var others = []conformance.Fault{
-	conformance.Expire, conformance.LoseAnswer, conformance.Requests, conformance.Restart, conformance.Pause,
+	conformance.Expire, conformance.LoseAnswer, conformance.HoldBack, conformance.Requests, conformance.Restart, conformance.Pause,
 	conformance.Reset, conformance.Compact, conformance.Rewind, conformance.Clock, conformance.Cluster, conformance.Isolate, conformance.Failover,
 }
 
@@ -52,22 +53,22 @@ type Options struct {
 // A Target is a coordinator on which the suite is to run.
 type Target struct {
 	raw      string
-	url      *backend.URL
-	driver   backend.Driver
+	url      *coordinator.URL
+	driver   coordinator.Driver
 	options  Options
 	hosts    []string // what the proxies stand in front of
 	name     string   // the server-name that the URL needs for them; empty for none
 	noProxy  string   // why they cannot stand there; empty if they can
 	ttl      time.Duration
-	operator backend.Operator
+	operator coordinator.Operator
 }
 
 func newTarget(rawURL string) (*Target, error) {
-	u, err := backend.ParseURL(rawURL)
+	u, err := coordinator.ParseURL(rawURL)
 	if err != nil {
 		return nil, err
 	}
-	d, err := backend.DefaultMux.Driver(u)
+	d, err := coordinator.DefaultMux.Driver(u)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +98,7 @@ func Open(ctx context.Context, rawURL string, o Options) (*Target, error) {
 	if t.ttl, err = sessionTime(ctx, rawURL); err != nil {
 		return nil, err
 	}
-	if t.operator, err = backend.DefaultMux.Operator(u); err != nil {
+	if t.operator, err = coordinator.DefaultMux.Operator(u); err != nil {
 		return nil, fmt.Errorf("%s: nobody could clear up after the suite: %w", u, err)
 	}
 	for _, f := range o.Faults {
@@ -225,7 +226,7 @@ func (t *Target) cannot(f conformance.Fault) string {
 		return "there is no server"
 	case slices.Contains(network, f):
 		return t.noProxy
-	case f == conformance.LoseAnswer || f == conformance.Requests:
+	case f == conformance.LoseAnswer || f == conformance.HoldBack || f == conformance.Requests:
 		return "a proxy sees bytes, not requests"
 	}
 	return "the servers are left alone"

@@ -58,8 +58,15 @@ func (c *Client) Close() { c.proxy.Close() }
 
 // LoseAnswer implements [rig.Client]. Reads are transactions with a parameter.
 func (c *Client) LoseAnswer() {
-	c.proxy.LoseAnswers(func(request []byte) bool { return bytes.HasPrefix(request, []byte("PUT /v1/txn HTTP")) })
+	c.proxy.LoseAnswers(writes)
 }
+
+// HoldBack implements [rig.Client].
+func (c *Client) HoldBack(skip int) (held func() bool, release func()) {
+	return c.proxy.HoldBack(skip, writes)
+}
+
+func writes(request []byte) bool { return bytes.HasPrefix(request, []byte("PUT /v1/txn HTTP")) }
 
 // Expire implements [rig.Client]: it destroys the session.
 func (c *Client) Expire(ctx context.Context) error {

@@ -30,6 +30,7 @@ type Client struct {
 	proxy  *proxy.Proxy
 	sent   atomic.Int64
 	armed  atomic.Bool
+	writes writes
 	lease  atomic.Int64 // the newest that was granted
 }
 
@@ -76,6 +77,11 @@ func (c *Client) Requests() int64 { return c.sent.Load() }
 // LoseAnswer implements [rig.Client].
 func (c *Client) LoseAnswer() { c.armed.Store(true) }
 
+// HoldBack implements [rig.Client].
+func (c *Client) HoldBack(skip int) (held func() bool, release func()) {
+	return c.proxy.HoldBack(skip, c.writes.matches)
+}
+
 // Close implements [rig.Client].
 func (c *Client) Close() {
 	c.Client.Close()
@@ -99,8 +105,15 @@ func (c *Client) Expire(ctx context.Context) error {
 	return nil // it has ended already
 }
 
-// intercept notes leases, and loses the answer to the next write if it is armed.
+// intercept notes leases, and tells of writes. It loses the answer to the next one if it is armed.
 func (c *Client) intercept(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	if r, ok := req.(*pb.TxnRequest); ok && Writes(r) {
+		message, err := r.Marshal()
+		if err != nil {
+			return err
+		}
+		c.writes.sends(message)
+	}
 	if err := invoke(ctx, method, req, reply, cc, opts...); err != nil {
 		return err
 	}

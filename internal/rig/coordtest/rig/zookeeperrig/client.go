@@ -180,6 +180,12 @@ func (c *Client) LoseAnswer() {
 	})
 }
 
+// HoldBack implements [rig.Client]. The server closes the connection that has carried the write when the client has
+// moved its session to another.
+func (c *Client) HoldBack(skip int) (held func() bool, release func()) {
+	return c.proxy.HoldBack(skip, changes)
+}
+
 // changes reports whether b is a request for a write that is no heartbeat. A heartbeat is a check
 // alone; a guarded write is a check and what comes after it.
 func changes(b []byte) bool {

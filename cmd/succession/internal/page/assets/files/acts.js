@@ -76,7 +76,7 @@ const leads = ({ name, leader }) => `${leader.id} leads ${name} with token ${lea
 $("resign").addEventListener("click", () => {
   const { name, leader } = detail;
   act("resign", { name, token: leader.token }, `${leader.id} was asked to resign.`, {
-    title: "Ask to resign?", text: leads(detail), yes: "Ask to resign",
+    title: "Ask to resign?", text: leads(detail), yes: "Ask to resign", reason: true,
     note: "The leader ends its work first. The next in line leads then.",
   });
 });
@@ -85,7 +85,7 @@ $("resign").addEventListener("click", () => {
 export function handOver(id, to) {
   const { name, leader } = detail;
   act("resign", { name, token: leader.token, to }, `${leader.id} was asked to hand over to ${id}.`, {
-    title: `Hand over to ${id}?`, text: leads(detail), yes: "Hand over",
+    title: `Hand over to ${id}?`, text: leads(detail), yes: "Hand over", reason: true,
     note: "The leader ends its work first. Candidates in front give way, but for those of other libraries.",
   });
 }

@@ -1,4 +1,4 @@
-package backend
+package coordinator
 
 import (
 	"cmp"
@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/succession-dev/succession/backend"
 )
 
 // A Mux opens backends by the scheme of their URL, and knows what their drivers tell. The zero value is an empty
@@ -21,13 +23,13 @@ type Mux struct {
 // program, or if a required field is missing.
 func (m *Mux) Handle(d Driver) {
 	if d.Scheme == "" || d.Open == nil {
-		panic("backend: a driver needs Scheme and Open")
+		panic("coordinator: a driver needs Scheme and Open")
 	}
 	d.Title = cmp.Or(d.Title, d.Scheme)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, dup := m.drivers[d.Scheme]; dup {
-		panic("backend: scheme registered twice: " + d.Scheme)
+		panic("coordinator: scheme registered twice: " + d.Scheme)
 	}
 	if m.drivers == nil {
 		m.drivers = make(map[string]Driver)
@@ -49,7 +51,7 @@ func (m *Mux) Schemes() []string {
 	return slices.Sorted(maps.Keys(m.drivers))
 }
 
-// Driver returns the driver that is registered for the scheme of u. If there is none, the error, an [ErrInvalid], lists
+// Driver returns the driver that is registered for the scheme of u. If there is none, the error, an [backend.ErrInvalid], lists
 // the registered schemes.
 func (m *Mux) Driver(u *URL) (Driver, error) {
 	m.mu.RLock()
@@ -60,15 +62,15 @@ func (m *Mux) Driver(u *URL) (Driver, error) {
 	case ok:
 		return d, nil
 	case len(known) == 0:
-		return Driver{}, fmt.Errorf("%w URL: no driver is registered", ErrInvalid)
+		return Driver{}, fmt.Errorf("%w URL: no driver is registered", backend.ErrInvalid)
 	}
 	// What is before the first colon is shown, and nothing else: nobody knows what the rest means.
-	return Driver{}, fmt.Errorf("%w URL: unknown scheme %q; known are %s", ErrInvalid, u.Scheme, strings.Join(known, ", "))
+	return Driver{}, fmt.Errorf("%w URL: unknown scheme %q; known are %s", backend.ErrInvalid, u.Scheme, strings.Join(known, ", "))
 }
 
 // Open makes the backend that rawURL names. It does not connect: the first session does. Unknown
 // schemes and parameters are errors that list the known ones.
-func (m *Mux) Open(rawURL string) (Backend, error) {
+func (m *Mux) Open(rawURL string) (backend.Backend, error) {
 	u, err := ParseURL(rawURL)
 	if err != nil {
 		return nil, err

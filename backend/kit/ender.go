@@ -1,4 +1,4 @@
-package backend
+package kit
 
 import "sync"
 
@@ -10,7 +10,7 @@ type Ender struct {
 	funcs map[*func(error)]bool
 }
 
-// OnEnd is that of [Session].
+// OnEnd is that of [backend.Session].
 func (e *Ender) OnEnd(f func(why error)) (stop func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -31,7 +31,7 @@ func (e *Ender) OnEnd(f func(why error)) (stop func()) {
 }
 
 // TellEnd calls all funcs of OnEnd, and returns when they have returned. The session must have ended
-// in this process, and nothing of it may have been released. why wraps [ErrSessionEnded]. Only the first
+// in this process, and nothing of it may have been released. why wraps [backend.ErrSessionEnded]. Only the first
 // call does anything.
 func (e *Ender) TellEnd(why error) {
 	e.mu.Lock()

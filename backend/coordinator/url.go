@@ -1,4 +1,4 @@
-package backend
+package coordinator
 
 import (
 	"errors"
@@ -11,6 +11,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/redact"
 )
 
 // A URL names a coordinator:
@@ -34,7 +37,7 @@ type URL struct {
 // part is a password.
 func ParseURL(raw string) (*URL, error) {
 	bad := func(why string) (*URL, error) {
-		return nil, fmt.Errorf("%w URL: %s", ErrInvalid, why)
+		return nil, fmt.Errorf("%w URL: %s", backend.ErrInvalid, why)
 	}
 	if raw == "" {
 		return bad(`it is empty; say which coordinator to use, such as "etcd://localhost:2379/app", "local:/var/lib/app" or the like`)
@@ -180,7 +183,7 @@ func (u *URL) print(hide func(name string) bool) string {
 	if u.Hosts != nil || strings.HasPrefix(u.Path, "//") {
 		b.WriteString("//" + strings.Join(u.Hosts, ","))
 	}
-	b.WriteString(inPath.Replace((&url.URL{Path: redactPath(u.Path)}).EscapedPath()))
+	b.WriteString(inPath.Replace((&url.URL{Path: redact.Path(u.Path)}).EscapedPath()))
 	sep := "?"
 	for _, k := range sortedKeys(u.params) {
 		for _, v := range u.params[k] {
@@ -196,15 +199,6 @@ func (u *URL) print(hide func(name string) bool) string {
 
 // inPath escapes what a path has only as an escape; see [ParseURL].
 var inPath = strings.NewReplacer("&", "%26", ";", "%3B", "=", "%3D")
-
-// redactPath returns a path for people, without what stands before an @.
-func redactPath(path string) string {
-	i := strings.LastIndexByte(path, '@')
-	if i < 0 {
-		return path
-	}
-	return path[:len(path)-len(strings.TrimLeft(path, "/"))] + "redacted" + path[i:]
-}
 
 // legible undoes the escapes that a parameter does not need.
 var legible = strings.NewReplacer("%2F", "/", "%3A", ":", "%2C", ",")
@@ -298,12 +292,12 @@ func (u *URL) Bool(name string) bool {
 	return v == "true"
 }
 
-// Err returns an [ErrInvalid] if a value is wrong, or if there are parameters that the
+// Err returns a [backend.ErrInvalid] if a value is wrong, or if there are parameters that the
 // driver has not asked for; it then lists those that the driver knows. A driver calls Err
 // after it has read its parameters.
 func (u *URL) Err() error {
 	if len(u.bad) > 0 {
-		return fmt.Errorf("%w URL %s: %s", ErrInvalid, u.print(u.unknown), strings.Join(u.bad, "; "))
+		return fmt.Errorf("%w URL %s: %s", backend.ErrInvalid, u.print(u.unknown), strings.Join(u.bad, "; "))
 	}
 	for _, name := range sortedKeys(u.params) {
 		if slices.Contains(u.seen, name) {
@@ -315,7 +309,7 @@ func (u *URL) Err() error {
 		if len(known) > 0 {
 			list = "known are " + strings.Join(slices.Compact(known), ", ")
 		}
-		return fmt.Errorf("%w URL %s: unknown parameter %q; %s", ErrInvalid, u.print(u.unknown), name, list)
+		return fmt.Errorf("%w URL %s: unknown parameter %q; %s", backend.ErrInvalid, u.print(u.unknown), name, list)
 	}
 	return nil
 }

@@ -1,15 +1,20 @@
-package backend
+// Package coordinator is how a URL names a coordinator, and how its driver is found: each driver registers what it tells of
+// itself from init ([Register]). Applications use package succession, which opens URLs by [DefaultMux]. Who writes a driver
+// or a tool reads on at [Driver].
+package coordinator
 
 import (
 	"context"
 	"time"
+
+	"github.com/succession-dev/succession/backend"
 )
 
 // An Opener makes a backend from a URL. It reads the parameters that it knows from u, and
 // refuses the others with [URL.Err]. It does not connect, and does not block: the first
-// [Backend] Session does. It reads the files that u names, so that its error tells of
+// [backend.Backend] Session does. It reads the files that u names, so that its error tells of
 // one that is missing.
-type Opener func(u *URL) (Backend, error)
+type Opener func(u *URL) (backend.Backend, error)
 
 // A Driver is what a driver tells of itself, and of its kind of coordinator: it registers one ([Register]). Programs
 // that open a URL need Scheme and Open alone. All other fields are for tools, such as the command of this module: a tool
@@ -40,7 +45,7 @@ type Driver struct {
 
 	// TLS reports whether the driver would speak TLS to the servers of u. A driver that can has the parameters tls=on
 	// and server-name=NAME, the name in the certificates of the servers if that is not the host. Nil says that it
-	// cannot.
+	// cannot, or that each connection begins without TLS, on the same port, and asks for it then.
 	TLS func(u *URL) bool
 
 	// Probe tells such servers from others.
@@ -54,7 +59,7 @@ type Driver struct {
 	// tools of the coordinator read it. Nil says that there is nothing to apply.
 	Setup func(u *URL) (string, error)
 
-	// Operator returns an operator of the coordinator of u. It returns [ErrInvalid] if a parameter, or a file that it
+	// Operator returns an operator of the coordinator of u. It returns [backend.ErrInvalid] if a parameter, or a file that it
 	// names, is wrong. Nil says that there is none; see [Mux.Operator].
 	Operator func(u *URL) (Operator, error)
 
@@ -90,7 +95,7 @@ type Operator interface {
 	// Exists reports whether anything is stored at the name or below it.
 	Exists(ctx context.Context, name string) (bool, error)
 	// Remove deletes a member. It succeeds if the member does not stand any more.
-	Remove(ctx context.Context, m Member) error
+	Remove(ctx context.Context, m backend.Member) error
 	// Drop deletes an election and its members in one step, or, if the coordinator has no such step, the last
 	// member first, so that nobody becomes first by it. It succeeds if there is no such election.
 	Drop(ctx context.Context, election string) error

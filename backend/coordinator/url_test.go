@@ -1,4 +1,4 @@
-package backend_test
+package coordinator_test
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 )
 
 func TestParseURL(t *testing.T) {
@@ -34,7 +35,7 @@ func TestParseURL(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.raw, func(t *testing.T) {
-			u, err := backend.ParseURL(tt.raw)
+			u, err := coordinator.ParseURL(tt.raw)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -80,7 +81,7 @@ func TestParseURLRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.raw, func(t *testing.T) {
-			_, err := backend.ParseURL(tt.raw)
+			_, err := coordinator.ParseURL(tt.raw)
 			if !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), tt.says) {
 				t.Fatalf("got error %v; want ErrInvalid that says %q", err, tt.says)
 			}
@@ -109,10 +110,10 @@ func TestRedact(t *testing.T) {
 		{"hunter2@", unreadable},
 	}
 	for _, tt := range tests {
-		if got := backend.Redact(tt.raw); got != tt.want {
+		if got := coordinator.Redact(tt.raw); got != tt.want {
 			t.Errorf("Redact(%q) = %q, want %q", tt.raw, got, tt.want)
 		}
-		if u, err := backend.ParseURL(tt.raw); err == nil && strings.Contains(u.String(), "hunter2") {
+		if u, err := coordinator.ParseURL(tt.raw); err == nil && strings.Contains(u.String(), "hunter2") {
 			t.Errorf("ParseURL(%q) prints a secret: %s", tt.raw, u)
 		}
 	}
@@ -131,7 +132,7 @@ func TestParams(t *testing.T) {
 		{"?to=a&to=b", ""},
 	}
 	for _, tt := range tests {
-		u, err := backend.ParseURL("x://h" + tt.query)
+		u, err := coordinator.ParseURL("x://h" + tt.query)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,14 +155,14 @@ func TestParams(t *testing.T) {
 }
 
 func TestMux(t *testing.T) {
-	var m backend.Mux
+	var m coordinator.Mux
 	if _, err := m.Open("x:"); err == nil || !strings.Contains(err.Error(), "no driver is registered") {
 		t.Errorf("an empty mux: %v", err)
 	}
 	want := errors.New("opened")
-	open := func(u *backend.URL) (backend.Backend, error) { return nil, want }
-	m.Handle(backend.Driver{Scheme: "x", Open: open})
-	m.Handle(backend.Driver{Scheme: "a", Open: open, Title: "A"})
+	open := func(u *coordinator.URL) (backend.Backend, error) { return nil, want }
+	m.Handle(coordinator.Driver{Scheme: "x", Open: open})
+	m.Handle(coordinator.Driver{Scheme: "a", Open: open, Title: "A"})
 	if _, err := m.Open("x:path"); err != want {
 		t.Errorf("Open of a registered scheme: %v", err)
 	}
@@ -169,7 +170,7 @@ func TestMux(t *testing.T) {
 	if !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), "known are a, x") || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("Open of an unknown scheme: %v", err)
 	}
-	for _, d := range []backend.Driver{{Scheme: "x", Open: open}, {Scheme: "b"}, {Open: open}} {
+	for _, d := range []coordinator.Driver{{Scheme: "x", Open: open}, {Scheme: "b"}, {Open: open}} {
 		func() {
 			defer func() {
 				if recover() == nil {
@@ -186,7 +187,7 @@ func TestMux(t *testing.T) {
 	if !slices.Equal(titles, []string{"A", "x"}) {
 		t.Errorf("the titles are %q", titles)
 	}
-	u, err := backend.ParseURL("a:")
+	u, err := coordinator.ParseURL("a:")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,9 +215,9 @@ func checkNoPassword(t *testing.T, i int, password string) {
 	t.Helper()
 	place := places[i]
 	raw := fmt.Sprintf(place, password)
-	var m backend.Mux
+	var m coordinator.Mux
 	for _, scheme := range []string{"etcd", "migrate", "spread"} {
-		m.Handle(backend.Driver{Scheme: scheme, Open: func(u *backend.URL) (backend.Backend, error) {
+		m.Handle(coordinator.Driver{Scheme: scheme, Open: func(u *coordinator.URL) (backend.Backend, error) {
 			u.Duration("ttl", 0)
 			if err := u.Err(); err != nil {
 				return nil, err
@@ -224,13 +225,13 @@ func checkNoPassword(t *testing.T, i int, password string) {
 			return nil, fmt.Errorf("%s: no answer", u)
 		}})
 	}
-	m.Handle(backend.Driver{Scheme: "consul", Open: func(u *backend.URL) (backend.Backend, error) {
+	m.Handle(coordinator.Driver{Scheme: "consul", Open: func(u *coordinator.URL) (backend.Backend, error) {
 		return nil, backend.CheckName(strings.Trim(u.Path, "/")) // its prefix
 	}})
 	_, err := m.Open(raw)
 	says := []string{fmt.Sprint(err)}
 	if i < len(places)-known {
-		says = append(says, backend.Redact(raw))
+		says = append(says, coordinator.Redact(raw))
 	}
 	for _, said := range says {
 		plain, _ := url.QueryUnescape(said)
@@ -271,8 +272,8 @@ func FuzzParseURL(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		backend.Redact(s)
-		u, err := backend.ParseURL(s)
+		coordinator.Redact(s)
+		u, err := coordinator.ParseURL(s)
 		if err != nil {
 			return
 		}
@@ -281,7 +282,7 @@ func FuzzParseURL(f *testing.F) {
 				t.Errorf("%q: host %q has no port", s, h)
 			}
 		}
-		again, err := backend.ParseURL(u.String())
+		again, err := coordinator.ParseURL(u.String())
 		if err != nil {
 			t.Fatalf("%q prints as %q, which is refused: %v", s, u, err)
 		}

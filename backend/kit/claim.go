@@ -1,0 +1,65 @@
+package kit
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// SubjectOf returns the subject of the item that a claim is for, or false if the member is no claim.
+func SubjectOf(claim backend.Member) (subject string, ok bool) {
+	at := strings.LastIndexByte(claim.Value, '\n')
+	return claim.Value[at+1:], at >= 0 && claim.Shared
+}
+
+// CheckClaim returns a [backend.ErrInvalid] if value is not that of a claim for the item.
+func CheckClaim(value string, item backend.Member) error {
+	if err := backend.CheckName(item.Line); err != nil {
+		return err
+	}
+	if !strings.HasSuffix(value, "\n"+item.Subject()) {
+		return fmt.Errorf("%w value %.40q of a claim: it must end with a newline and %q, which is its item", backend.ErrInvalid, value, item.Subject())
+	}
+	return backend.CheckValue(value)
+}
+
+// FirstFree decides which item is the first that nobody claims, for all drivers: it returns the first of the items
+// that is the subject of none of the claims, or false if each is.
+//
+// It fails with [backend.ErrForeign] if one of the claims is no claim, or one in front of that item no item.
+func FirstFree(items, claims []backend.Member) (item backend.Member, free bool, err error) {
+	taken := make(map[string]bool, len(claims))
+	for _, m := range claims {
+		subject, ok := SubjectOf(m)
+		if !ok {
+			return item, false, Foreign(m, "claim")
+		}
+		taken[subject] = true
+	}
+	for _, m := range items {
+		if !m.Pinned {
+			return item, false, Foreign(m, "item")
+		}
+		if !taken[m.Subject()] {
+			return m, true, nil
+		}
+	}
+	return item, false, nil
+}
+
+// ClaimedBefore reports whether another of the claims of a line, which stands in front of m, is for the same item.
+func ClaimedBefore(m backend.Member, claims []backend.Member) bool {
+	subject, _ := SubjectOf(m)
+	for _, o := range claims {
+		if s, ok := SubjectOf(o); ok && s == subject && o.Position < m.Position {
+			return true
+		}
+	}
+	return false
+}
+
+// Foreign returns a [backend.ErrForeign] that says what to do about m, which stands where only members of another kind do.
+func Foreign(m backend.Member, kind string) error {
+	return fmt.Errorf("%w: the member %s of %s with the value %.40q is no %s: remove it if it does not belong there", backend.ErrForeign, m.Key, m.Line, m.Value, kind)
+}
