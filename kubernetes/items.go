@@ -38,11 +38,11 @@ func (s *session) Remove(ctx context.Context, m, by backend.Member) error {
 	_, err := await(ctx, s, func() (_ struct{}, err error) {
 		ctx := s.Context()
 		if subject, ok := kit.SubjectOf(by); !ok || subject != m.Subject() {
-			settle, err := s.enlist(ctx, by, m.Key)
-			if err != nil {
+			var settle func()
+			if settle, err = s.enlist(ctx, by, m.Key); err != nil {
 				return struct{}{}, err
 			}
-			defer func() {
+			defer func() { // reads err as it is then
 				if !lost(err) && s.Alive() == nil {
 					settle()
 				}

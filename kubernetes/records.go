@@ -64,11 +64,11 @@ func (s *session) writeRecord(ctx context.Context, name string, cond *backend.If
 			if q.cond.Member.Line == name {
 				q.own = entry(q.cond.Member.Key, id+"#"+strings.TrimPrefix(randomName(""), "-"))
 			} else {
-				settle, err := s.enlist(ctx, q.cond.Member, id)
-				if err != nil {
+				var settle func()
+				if settle, err = s.enlist(ctx, q.cond.Member, id); err != nil {
 					return 0, err
 				}
-				defer func() {
+				defer func() { // reads err as it is then
 					if !lost(err) && s.Alive() == nil {
 						settle()
 					}
