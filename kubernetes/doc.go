@@ -23,7 +23,8 @@
 //
 // Freshness (L2): what one object says is read from etcd. A line is listed from the memory of an API server, at one version,
 // which is no earlier than any version that this process has ever been told of. Nobody joins in front of a member, so what stood
-// there when it looked first is all that ever does.
+// there when it looked first is all that ever does. Refresh renews the session,
+// whose version is later than all writes before.
 //
 // Waiting (L3): a watch of all that belongs to one session: its Lease, and its members. Whoever waits for a member watches its
 // session; a process has one watch for each session that it waits for. Each session watches itself. If that watch does not tell

@@ -180,7 +180,8 @@ func (s *session) giveUp(q writing, o *object) {
 	})
 }
 
-// erase deletes a record that was read as o, which may be nil. What else the object says stays.
+// erase takes the value from a record that was read as o, which may be nil. What else the object says stays; if it says nothing else, it
+// is deleted.
 func (s *session) erase(ctx context.Context, q writing, o *object) error {
 	if o.recordVersion() == backend.Absent {
 		s.giveUp(q, o)
@@ -192,14 +193,16 @@ func (s *session) erase(ctx context.Context, q writing, o *object) error {
 	p.stamp()
 	p.Spec = &spec{HolderIdentity: encode(nil)}
 	q.takeBack(p, o)
-	if rest := p.Metadata.Annotations[guardsNote]; len(o.list(pinsNote)) == 0 && (o.note(guardsNote) == "" || q.own != "" && rest == nil) {
-		err := s.b.wire.remove(ctx, s.b.o.TTL, o.Metadata.Name, o.Metadata.UID, o.Metadata.ResourceVersion)
-		if errors.Is(err, errMissing) && q.cond.Version == backend.Any {
-			err = nil
-		}
-		return err
+	now, err := s.b.wire.patch(ctx, s.b.o.TTL, o.Metadata.Name, p)
+	switch {
+	case errors.Is(err, errMissing) && q.cond.Version == backend.Any:
+		return nil
+	case err == nil && len(now.list(pinsNote)) == 0 && len(now.list(guardsNote)) == 0:
+		// A deletion tells no version, so a list might still show what it has deleted. What is deleted here is in none any more.
+		s.Go(func() {
+			_ = s.b.wire.remove(s.Context(), s.b.o.attempt(), now.Metadata.Name, now.Metadata.UID, now.Metadata.ResourceVersion)
+		})
 	}
-	_, err := s.b.wire.patch(ctx, s.b.o.TTL, o.Metadata.Name, p)
 	return err
 }
 

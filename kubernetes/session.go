@@ -19,7 +19,6 @@ import (
 // A session is a Lease that its process renews. Its members stand as long as the object is there: its deletion ends all of them
 // in that instant.
 type session struct {
-	kit.AlwaysFresh
 	kit.NoImports
 	kit.NoDates
 	*kit.Life
@@ -94,6 +93,15 @@ func (b *Backend) begin(ctx context.Context) (*session, error) {
 	s.hub.follow(ofLabel+"="+s.name, o.version()) // its own end, and that of its members
 	s.Start(s.renew, s.watchOver)
 	return s, nil
+}
+
+// Refresh makes lists as fresh as each write that was answered before; see [backend.Refresher]. It renews the session: the version of that
+// write is later than theirs, and lists are asked for that one or a later one.
+func (s *session) Refresh(ctx context.Context) error {
+	_, err := await(ctx, s, func() (struct{}, error) {
+		return kit.Retry(s.Context(), s.b.o.backoff(), lost, func(ctx context.Context) (struct{}, error) { return struct{}{}, s.write(ctx, "") })
+	})
+	return err
 }
 
 // holder is who holds the session, for people.
