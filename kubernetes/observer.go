@@ -273,7 +273,8 @@ func (s *session) joined(m *object) bool {
 	return s.own[m.Metadata.Name] != nil
 }
 
-// counts reports whether the session x, which may be nil, is alive, and whether its member m counts by it.
+// counts reports whether the session x, which may be nil, is alive, and whether its member m counts by it. Whoever asks observes the
+// session, and ends it when it has been silent for too long.
 func (s *session) counts(m, x *object, uid string) (counts, alive bool) {
 	if x == nil || x.Metadata.UID != uid {
 		s.mu.Lock()
@@ -289,6 +290,7 @@ func (s *session) counts(m, x *object, uid string) (counts, alive bool) {
 		return false, true
 	}
 	s.observe(event{object: x})
+	s.due(uid)
 	return true, true
 }
 
