@@ -25,45 +25,51 @@ type front struct {
 // A list shows the line at one version, no earlier than that of m's creation and of each departure that this session knows of.
 // That m itself stands is asked of etcd meanwhile. If somebody stands in front, so are the record and the session of that one.
 func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
+	p, _, err := s.stand(ctx, m)
+	return p, err
+}
+
+// stand is Ahead that also returns what the record of the line said; see [object.said].
+func (s *session) stand(ctx context.Context, m backend.Member) (p backend.Place, said string, err error) {
 	since := s.b.wire.seen.Load()
-	p, err := s.ahead(ctx, m)
+	p, said, err = s.ahead(ctx, m)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if mine := s.mine(m); mine != nil {
-		mine.place, mine.since = p, since
+		mine.place, mine.said, mine.since = p, said, since
 		if err != nil {
 			mine.since = 0
 		}
 	}
-	return p, err
+	return p, said, err
 }
 
-// ahead does the work of Ahead.
-func (s *session) ahead(ctx context.Context, m backend.Member) (p backend.Place, err error) {
+// ahead does the work of stand.
+func (s *session) ahead(ctx context.Context, m backend.Member) (p backend.Place, said string, err error) {
 	var self, nearest *object
 	var f front
 	if err = both(func() (err error) { self, err = s.get(ctx, m.Key, metadata); return err },
 		func() (err error) { f, err = s.inFront(ctx, m); return err }); err != nil {
-		return p, err
+		return p, "", err
 	}
 	switch {
 	case self == nil || self.position() != m.Position:
 		s.mu.Lock()
 		s.past.member(m.Key)
 		s.mu.Unlock()
-		return p, backend.ErrNotMember
+		return p, "", backend.ErrNotMember
 	case self.isShared() != m.Shared:
 		m.Shared = self.isShared()
 	}
 	if stands, err := s.stands(ctx, self); err != nil || !stands {
-		return p, cmp.Or(err, backend.ErrNotMember)
+		return p, "", cmp.Or(err, backend.ErrNotMember)
 	}
 	// The record is read again if somebody who was there does not count: no earlier than that was found.
 	for i := len(f.members) - 1; i >= 0 && nearest == nil; i-- {
 		var stands bool
 		if err = both(func() (err error) { stands, err = s.stands(ctx, f.members[i]); return err },
 			func() (err error) { f.record, err = s.record(ctx, m.Line, whole); return err }); err != nil {
-			return p, err
+			return p, "", err
 		}
 		if stands {
 			nearest = f.members[i]
@@ -71,7 +77,7 @@ func (s *session) ahead(ctx context.Context, m backend.Member) (p backend.Place,
 	}
 	if nearest == nil && len(f.members) > 0 {
 		if f.record, err = s.record(ctx, m.Line, whole); err != nil {
-			return p, err
+			return p, "", err
 		}
 	}
 	s.remember(m, f.members, nearest)
@@ -155,19 +161,19 @@ func (s *session) remember(m backend.Member, members []*object, nearest *object)
 
 // judge decides where m stands, whose object is self. nearest is the object of the member in front, or nil. record is that of the
 // line, read no earlier.
-func (s *session) judge(ctx context.Context, m backend.Member, self, nearest, record *object) (p backend.Place, err error) {
+func (s *session) judge(ctx context.Context, m backend.Member, self, nearest, record *object) (p backend.Place, said string, err error) {
 	if nearest == nil {
 		if _, err := s.noted(ctx, m, self); err != nil {
-			return p, err
+			return p, "", err
 		}
 		if record, err = s.fence(ctx, m, record); err != nil {
-			return p, err
+			return p, "", err
 		}
 	}
 	m.Pinned = self.isPinned(record)
 	h, err := record.header()
 	if err != nil {
-		return p, err
+		return p, "", err
 	}
 	var ahead *backend.Member
 	if nearest != nil {
@@ -175,12 +181,12 @@ func (s *session) judge(ctx context.Context, m backend.Member, self, nearest, re
 		o.Spec.HolderIdentity = encode(nil)
 		one, err := o.member(m.Line, record)
 		if err != nil {
-			return p, err
+			return p, "", err
 		}
 		ahead = &one
 	}
 	if p, err = kit.PlaceOf(m, ahead, h); err != nil {
-		return p, err
+		return p, "", err
 	}
-	return p, s.Alive()
+	return p, record.said(), s.Alive()
 }

@@ -23,6 +23,7 @@ type own struct {
 	looked bool          // front is known
 	place  backend.Place // what was said last, as of since
 	since  int64         // a version of which all was seen then
+	said   string        // what the record of the line said then
 
 	fenced bool // what was guarded by those who stood in front can write nothing any more
 

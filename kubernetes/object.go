@@ -251,6 +251,15 @@ func (o *object) recordVersion() backend.Version {
 	return backend.Version(o.version())
 }
 
+// said returns what a record says to those who watch a place: it is another text if the value or the pins have changed, and the same
+// if only the guard list has. o may be nil.
+func (o *object) said() string {
+	if o == nil {
+		return fmt.Sprint(backend.Absent)
+	}
+	return fmt.Sprint(o.recordVersion(), o.note(pinsNote))
+}
+
 // value returns the value of a record; o may be nil.
 func (o *object) value() ([]byte, error) {
 	if o.recordVersion() == backend.Absent {

@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
@@ -12,7 +13,7 @@ import (
 // waits it sends nothing.
 func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
 	selectors := []string{ofLabel + "=" + s.name}
-	front, since, err := s.standsBehind(ctx, m, p)
+	front, said, since, err := s.standsBehind(ctx, m, p)
 	if err != nil {
 		return err
 	}
@@ -30,6 +31,8 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 		selectors = append(selectors, ofLabel+"="+record)
 	}
 	ahead := p.Ahead
+	var heard atomic.Pointer[string] // what the record said when this call looked last
+	heard.Store(&said)
 	w := newWaiter(func(e event) bool {
 		switch e.Metadata.Name {
 		case m.Key, of:
@@ -37,7 +40,8 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 		case ahead.Key:
 			return e.deleted || e.isItem() && !ahead.Pinned
 		}
-		return e.Metadata.Name == record
+		// A leader that writes under guard changes the record too, and nothing that concerns a place.
+		return e.Metadata.Name == record && (e.deleted || e.said() != *heard.Load())
 	})
 	var due func() time.Duration
 	if !p.First && !p.Ahead.Pinned && uid != s.uid {
@@ -45,9 +49,11 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 	}
 	return s.hub.await(ctx, w, selectors, since, func() (bool, error) {
 		was := *p
-		if *p, err = s.Ahead(ctx, m); err != nil {
+		now := ""
+		if *p, now, err = s.stand(ctx, m); err != nil {
 			return false, err
 		}
+		heard.Store(&now)
 		if was.First {
 			return *p != was, nil
 		}
@@ -57,19 +63,19 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 }
 
 // standsBehind returns the object of the member in front that p names, or nil if it has gone. If p is what this session has said
-// last, since is the version of which it had seen all then, and otherwise 0.
-func (s *session) standsBehind(ctx context.Context, m backend.Member, p *backend.Place) (front *object, since int64, err error) {
+// last, since is the version of which it had seen all then, and said is what the record said; otherwise they are 0 and empty.
+func (s *session) standsBehind(ctx context.Context, m backend.Member, p *backend.Place) (front *object, said string, since int64, err error) {
 	s.mu.Lock()
 	mine := s.mine(m)
 	if mine != nil && mine.place == *p {
-		since = mine.since
+		said, since = mine.said, mine.since
 		if n := len(mine.front); n > 0 {
 			front = mine.front[n-1]
 		}
 	}
 	s.mu.Unlock()
 	if p.First || front != nil && front.Metadata.Name == p.Ahead.Key {
-		return front, since, nil
+		return front, said, since, nil
 	}
 	front, err = s.get(ctx, p.Ahead.Key, metadata)
 	if front != nil && front.position() != p.Ahead.Position {
@@ -80,7 +86,7 @@ func (s *session) standsBehind(ctx context.Context, m backend.Member, p *backend
 		s.past.member(p.Ahead.Key)
 		s.mu.Unlock()
 	}
-	return front, 0, err
+	return front, "", 0, err
 }
 
 // Gone blocks until m has gone, or was pinned; see [backend.Session].
