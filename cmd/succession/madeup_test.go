@@ -126,7 +126,7 @@ func TestMadeUpDriver(t *testing.T) {
 	})
 	t.Run("rights", func(t *testing.T) {
 		check(t, 0, "grant all on /app/jobs\n", "rights", "--url", "madeup://h1/app", "jobs")
-		check(t, ui.ExitFailed, "name one of these with --url: Consul, etcd, Made-Up, PostgreSQL, ZooKeeper\n", "rights", "--url", "full:app", "jobs")
+		check(t, ui.ExitFailed, "name one of these with --url: Consul, etcd, Kubernetes, Made-Up, PostgreSQL, ZooKeeper\n", "rights", "--url", "full:app", "jobs")
 	})
 	t.Run("conformance", func(t *testing.T) {
 		if _, err := memory.Named(madeUpName, &memory.Options{TTL: time.Second}); err != nil {

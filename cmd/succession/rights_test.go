@@ -42,7 +42,7 @@ func TestRightsOnThePages(t *testing.T) {
 		if d.Rights == nil || d.Scheme == madeUpScheme || d.Example == "" { // a second name of the same
 			continue
 		}
-		u, err := coordinator.ParseURL(d.Scheme + "://h1/app")
+		u, err := coordinator.ParseURL(d.Scheme + "://prod/app") // a host, or a namespace
 		if err != nil {
 			t.Fatal(err)
 		}
