@@ -20,18 +20,10 @@ import (
 )
 
 // TestConformance runs every rule on an API server of its own, each client behind a proxy of its own. It is not parallel
-// to the tests of the driver, which would disturb what it measures.
+// to the tests of the driver, which would disturb what it measures. It takes five minutes of a processor, so it is for ./test all.
 func TestConformance(t *testing.T) {
 	lane.All(t)
 	conformance.Run(t, harness(t, 1))
-}
-
-// TestConformanceShort runs what each commit needs: the rules about joins, freshness, deadlines and late writes. All of them take an
-// API server five minutes of a processor.
-func TestConformanceShort(t *testing.T) {
-	h := harness(t, 1)
-	h.Only = []string{"L1", "L2", "L6", "G3.held-left", "G3.held-closed", "G3.held-expired", "G3.held-killed", "G3.held-removed"}
-	conformance.Run(t, h)
 }
 
 // harness is that of so many API servers on one etcd. The clients are spread over them.

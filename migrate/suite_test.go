@@ -49,7 +49,8 @@ func TestConformanceOfPairs(t *testing.T) {
 	}
 	var rules []conformance.Rule
 	for _, r := range conformance.Rules() {
-		if !r.Alone() && slices.Contains([]string{"Pin", "G1", "G2", "G3", "G8"}, r.Group()) {
+		// Those that hold a request back are run on each coordinator by itself: they take long, and disturb others.
+		if !r.Alone() && !strings.Contains(r.ID, ".held") && slices.Contains([]string{"Pin", "G1", "G2", "G3", "G8"}, r.Group()) {
 			rules = append(rules, r)
 		}
 	}
