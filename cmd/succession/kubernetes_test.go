@@ -39,8 +39,9 @@ users: [{name: c, user: {token: `+coordtest.KubernetesToken+`}}], contexts: [{na
 	prints("", "set", "greeting", "hello", "--url", url)
 	prints("hello", "get", "greeting", "--url", url)
 	prints("led", "run", "e", "--url", url, "--", "echo", "led")
-	prints("greeting", "__complete", "get", "--url", url, "gre")
-	prints(" 0 failed", "conformance", "--url", url, "--faults", "all", "--rule", "L1*", "--rule", "L4*", "--rule", "G7*")
+	prints("", "set", "app/greeting", "hello", "--url", url)
+	prints("app/greeting", "__complete", "get", "--url", url, "app/gr")
+	prints(" 0 failed", "conformance", "--url", url, "--faults", "all", "--rule", "L1.end", "--rule", "L1.lost-answer", "--rule", "L3.cut", "--rule", "Fault.mute")
 }
 
 func TestKubernetesRights(t *testing.T) {
