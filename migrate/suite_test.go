@@ -49,8 +49,9 @@ func TestConformanceOfPairs(t *testing.T) {
 	}
 	var rules []conformance.Rule
 	for _, r := range conformance.Rules() {
-		// Those that hold a request back are run on each coordinator by itself: they take long, and disturb others.
-		if !r.Alone() && !strings.Contains(r.ID, ".held") && slices.Contains([]string{"Pin", "G1", "G2", "G3", "G8"}, r.Group()) {
+		// Those that hold a request back take long, and disturb others. A handover (G8) between two coordinators is some eight
+		// requests one after the other: on a busy machine together they are not at once, though each is soon enough for calm.
+		if !r.Alone() && !strings.Contains(r.ID, ".held") && slices.Contains([]string{"Pin", "G1", "G2", "G3"}, r.Group()) {
 			rules = append(rules, r)
 		}
 	}
