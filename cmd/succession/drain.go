@@ -5,8 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -51,10 +52,10 @@ With -o json it prints one object a line:
 	by := f.String("by", "", "who asks (default user@host)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		pattern := args[0]
-		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
-			return fmt.Errorf("ID %q: it is no id, nor a pattern with *", pattern)
+		if pattern == "" {
+			return errors.New("the id is empty: name a candidate, such as web-3")
 		}
-		matches := func(id string) bool { ok, _ := path.Match(pattern, id); return ok }
+		matches := regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*") + "$").MatchString
 		return g.WithAll(func(ctx, opening context.Context, b backend.Backend) error {
 			led, err := page.Led(opening, b)
 			if err != nil {

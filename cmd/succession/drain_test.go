@@ -21,13 +21,13 @@ func TestDrain(t *testing.T) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
-	// join has a candidate campaign, and returns when it stands in line.
-	join := func(election, id string) *elect.Election {
+	// join has a candidate campaign, and returns when it stands in line. Its terms come on the channel.
+	join := func(election, id string) (*elect.Election, <-chan *elect.Term) {
 		b, err := succession.Open(url)
 		if err != nil {
 			t.Fatal(err)
 		}
-		stands := make(chan struct{})
+		stands, terms := make(chan struct{}), make(chan *elect.Term, 10)
 		joined := sync.OnceFunc(func() { close(stands) })
 		e := elect.New(b, election, &elect.Options{ID: id, History: 5, Trace: func(ev trace.Event) {
 			if ev.Kind == trace.Joined {
@@ -36,24 +36,22 @@ func TestDrain(t *testing.T) {
 		}})
 		running.Go(func() {
 			defer b.Close()
-			e.Run(ctx, func(ctx context.Context, _ *elect.Term) error {
+			e.Run(ctx, func(ctx context.Context, term *elect.Term) error {
+				terms <- term
 				<-ctx.Done()
 				return nil
 			})
 		})
 		<-stands
-		return e
+		return e, terms
 	}
 	join("reports", "web-3a")
 	join("reports", "web-3b")
-	reports := join("reports", "web-4")
+	reports, _ := join("reports", "web-4")
 	join("audits", "web-4")
 	join("audits", "web-3a")
-	alone := join("alone", "web-3a")
-	term := alone.Term()
-	for ; term == nil; term = alone.Term() { // it stands in line
-		time.Sleep(time.Millisecond)
-	}
+	alone, terms := join("alone", "web-3a")
+	term := <-terms
 
 	code, stdout, stderr := here("--url", url, "drain", "web-3*", "--reason", "kernel update", "--by", "anna", "-o", "json")
 	type told struct {
@@ -96,7 +94,21 @@ func TestDrain(t *testing.T) {
 	if code != 0 || !strings.Contains(stdout, "web-9 leads nothing") {
 		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
 	}
-	if code, _, stderr := here("--url", url, "drain", "[x"); code != 125 || !strings.Contains(stderr, "nor a pattern") {
-		t.Errorf("of a pattern that is none, exit code %d: %s", code, stderr)
+	if code, _, stderr := here("--url", url, "drain", ""); code != 125 || !strings.Contains(stderr, "the id is empty") {
+		t.Errorf("without an id, exit code %d: %s", code, stderr)
+	}
+
+	// An id may have characters that mean something in other patterns, and * stands for all.
+	join("odd", "ns/web[1]?")
+	join("odd", "ns/web-2")
+	for _, id := range []string{"ns/web1x", "ns/web[1]", "s/web*"} {
+		if code, stdout, stderr := here("--url", url, "drain", id); code != 0 || !strings.Contains(stdout, "leads nothing") {
+			t.Errorf("drain %s: exit code %d: %s%s", id, code, stdout, stderr)
+		}
+	}
+	for _, id := range []string{"ns/web[1]?", "*-2"} {
+		if code, stdout, stderr := here("--url", url, "drain", id); code != 0 || !strings.Contains(stdout, "odd: ns/web") {
+			t.Errorf("drain %s: exit code %d: %s%s", id, code, stdout, stderr)
+		}
 	}
 }
