@@ -101,6 +101,7 @@ func TestDrain(t *testing.T) {
 	// An id may have characters that mean something in other patterns, and * stands for all.
 	join("odd", "ns/web[1]?")
 	join("odd", "ns/web-2")
+	join("odd", "ns/web-9") // also stands there while the first joins again
 	for _, id := range []string{"ns/web1x", "ns/web[1]", "s/web*"} {
 		if code, stdout, stderr := here("--url", url, "drain", id); code != 0 || !strings.Contains(stdout, "leads nothing") {
 			t.Errorf("drain %s: exit code %d: %s%s", id, code, stdout, stderr)
