@@ -42,11 +42,18 @@ func CheckWrites(t *testing.T, c Client, s, other backend.Session, name string, 
 		}
 		put("next", nil)
 		is("next")
+		next, err := other.Get(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
 		release()
-		if arrives {
-			is("held back")
-		} else {
+		if !arrives {
 			is("next")
+			continue
+		}
+		// It is on its way: nothing but the record tells when it has arrived.
+		if r, err := other.Watch(t.Context(), name, next.Version); err != nil || string(r.Value) != "held back" {
+			t.Fatalf("the record is %q (%v), want %q", r.Value, err, "held back")
 		}
 	}
 }
