@@ -211,7 +211,7 @@ func (h *head) state() (string, mood) {
 	switch {
 	case m == quiet || h.now.Gate.Key != "":
 	case h.flapping() >= flaps:
-		return fmt.Sprintf("%s; %d terms in %v", s, h.flapping(), flapSpan), bad
+		return fmt.Sprintf("flaps: %d terms in %d min", h.flapping(), flapSpan/time.Minute), bad
 	case h.now.Vacant() && last != nil:
 		s += "; last: " + last.ID
 		if last.Why == elect.ErrResigned.Error() && h.line.Header.Acknowledged != last.Token {

@@ -27,8 +27,8 @@ const names = new Rows("Elections", [
   { title: "Leader", text: (r) => r.who || (r.kind === "election" ? "" : r.kind), size: "leads" },
   { title: "Token", is: "number", text: (r) => r.token || "", width: "84px", hide: "widest" },
   { title: "State", text: (r) => r.state, mood: (r) => r.mood, size: "state" },
-  { title: "Since", text: (r) => (r.since ? clock(r.since) : ""), width: "78px", hide: "wide" },
-  { title: "In line", is: "number", text: (r) => (r.of ? "" : String(r.stand)), width: "64px", hide: "narrow" },
+  { title: "Since", text: (r) => (r.since ? clock(r.since) : ""), width: "86px", hide: "wide" },
+  { title: "In line", is: "number", text: (r) => (r.of ? "" : String(r.stand)), width: "62px", hide: "narrow" },
 ], (r) => r.line, (title) => {
   if (order.by !== title) order = { by: title, down: false };
   else if (!order.down) order.down = true;
