@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -70,6 +71,13 @@ func helm(t *testing.T, release string, values map[string]any) *objects {
 	}
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
+	}
+	changes, err := os.ReadFile("../../CHANGELOG.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if newest := regexp.MustCompile(`(?m)^## (\S+)`).FindSubmatch(changes); newest == nil || string(newest[1]) != c.Metadata.Version {
+		t.Errorf("the chart has the version %s, and CHANGELOG.md begins with %s", c.Metadata.Version, newest)
 	}
 	v, err := chartutil.ToRenderValues(c, values, chartutil.ReleaseOptions{Name: release, Namespace: "default", IsInstall: true}, nil)
 	if err != nil {

@@ -11,11 +11,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/succession-dev/succession/internal/rig/lane"
 )
 
 // The alerts about processes that are cut off fire on what a real Prometheus has scraped, of those processes, and of no others; and
 // while an election is paused none does. Here they wait a second, and look back a minute.
 func TestAlertsFire(t *testing.T) {
+	lane.All(t)
 	all, c := startCandidates(t, 3)
 	s := startServer(t, hurried(t), []string{all[0].addr, all[1].addr, all[2].addr})
 	firing := func() (names []string) {
