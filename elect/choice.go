@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
+	"github.com/succession-dev/succession/elect/internal/choice"
 	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/header"
@@ -30,22 +30,14 @@ func (st *standing) chooses(p *backend.Place) bool {
 	}
 	c := p.Header.Choice
 	_, why := st.ready.now()
-	return why != nil || c.Ranked || st.e.rank() != (value.Rank{}) || c.Gate != 0 || c.Wish.Position > st.m.Position && wished(c.Wish)
-}
-
-// wished reports whether a wish has not lapsed by time. Clocks that differ make a wish last longer or
-// shorter, and nothing else.
-func wished(w backend.Wish) bool {
-	now := time.Now()
-	return w.Position != 0 && now.UnixMilli() < w.Until && w.Until <= now.Add(2*header.MaxWish).UnixMilli()
+	return why != nil || c.Ranked || st.e.rank() != (value.Rank{}) || c.Gate != 0 || c.Wish.Position > st.m.Position && choice.Wished(c.Wish, time.Now())
 }
 
 // A view is what a member saw when it looked at its line.
 type view struct {
-	line    backend.Line
-	unready unready.Positions
-	folder  string // whose record is the bell; "" if nobody can ring it
-	bell    backend.Version
+	choice.View
+	folder string // whose record is the bell; "" if nobody can ring it
+	bell   backend.Version
 }
 
 // look reads the line, and who in it has said that it is not ready.
@@ -62,73 +54,14 @@ func (st *standing) look(ctx context.Context) (v view, err error) {
 			return v, err
 		}
 	}
-	if v.unready, err = unready.Read(ctx, st.s, st.e.name); err != nil {
+	if v.Unready, err = unready.Read(ctx, st.s, st.e.name); err != nil {
 		return v, err
 	}
-	if v.line, err = st.s.Line(ctx, st.e.name); err == nil {
-		v.unready.Sweep(ctx, st.s, st.e.name, v.line)
+	if v.Line, err = st.s.Line(ctx, st.e.name); err == nil {
+		v.Unready.Sweep(ctx, st.s, st.e.name, v.Line)
 	}
+	v.At = time.Now()
 	return v, err
-}
-
-// behind returns who stands behind m, which is first, but for gates.
-func (v view) behind(m backend.Member) (out []backend.Member) {
-	front := max(0, slices.IndexFunc(v.line.Members, func(o backend.Member) bool { return o.Key == m.Key && o.Position == m.Position }))
-	for i, o := range v.line.Members {
-		if i > front && !o.Pinned {
-			out = append(out, o)
-		}
-	}
-	return out
-}
-
-// best returns who is to lead instead of m, which is first, and why. The reason is empty if that is
-// nobody. ready says whether m is ready.
-func (v view) best(m backend.Member, ready bool, own value.Rank) (backend.Member, string) {
-	c := v.line.Header.Choice
-	behind := v.behind(m)
-	if gate, paused := v.line.Paused(); paused {
-		by := value.Parse(gate.Value)
-		return gate, fmt.Sprintf("%s has paused the election: %s", by.ID, by.Text)
-	}
-	if wished(c.Wish) {
-		if ready && m.Position == c.Wish.Position {
-			return m, ""
-		}
-		for _, x := range behind {
-			if x.Position == c.Wish.Position && !v.unready[x.Position] {
-				return x, fmt.Sprintf("%s is wished for", value.Named(x))
-			}
-		}
-	}
-	near := func(site string) int { // 1 if the last leader was there
-		if site != "" && site == c.Site {
-			return 1
-		}
-		return 0
-	}
-	better, found, most := backend.Member{}, false, own
-	for _, x := range behind {
-		r := value.Parse(x.Value).Rank
-		if v.unready[x.Position] {
-			continue
-		}
-		if ready || found {
-			if d := cmp.Or(cmp.Compare(r.Priority, most.Priority), cmp.Compare(near(r.Site), near(most.Site))); d <= 0 {
-				continue
-			}
-		}
-		better, found, most = x, true, r
-	}
-	switch {
-	case !found:
-		return better, ""
-	case !ready:
-		return better, fmt.Sprintf("this one is not ready, and %s may be", value.Named(better))
-	case most.Priority > own.Priority:
-		return better, fmt.Sprintf("%s has priority %d, and this one %d", value.Named(better), most.Priority, own.Priority)
-	}
-	return better, fmt.Sprintf("%s is in %s, where the last leader was", value.Named(better), most.Site)
 }
 
 // mayLead returns nil if m, which is first, is the one to lead. It returns an [errYielded] if another
@@ -143,16 +76,15 @@ func (st *standing) mayLead(ctx context.Context, p *backend.Place, once bool) (b
 		return false, err
 	}
 	_, why := st.ready.now()
-	x, better := v.best(st.m, why == nil, st.e.rank())
-	switch {
-	case better != "" && once:
-		return false, fmt.Errorf("%w: %s", ErrNotFirst, better)
-	case better != "" && why != nil && st.newcomer(x):
-		return false, backoff.Sleep(ctx, news)
-	case better != "":
-		return false, &errYielded{better}
-	case why == nil:
+	switch is := v.Of(st.m, why == nil, st.e.rank()); {
+	case is.Act == choice.Lead:
 		return true, nil
+	case is.Act == choice.Yield && once:
+		return false, fmt.Errorf("%w: %s", ErrNotFirst, is.Why)
+	case is.Act == choice.Yield && why != nil && st.newcomer(is.To):
+		return false, backoff.Sleep(ctx, news)
+	case is.Act == choice.Yield:
+		return false, &errYielded{is.Why}
 	case once:
 		return false, fmt.Errorf("%w: %w", ErrNotReady, why)
 	}
@@ -181,7 +113,7 @@ func (st *standing) newcomer(x backend.Member) bool {
 // await blocks until it may be that somebody else is better than when v was seen, or that this candidate
 // is ready. As a watch may die unseen, it also returns after about a session time.
 func (st *standing) await(ctx context.Context, v view) error {
-	for _, m := range v.line.Members {
+	for _, m := range v.Line.Members {
 		st.newest = max(st.newest, m.Position)
 	}
 	changed, _ := st.ready.now()
@@ -196,10 +128,10 @@ func (st *standing) await(ctx context.Context, v view) error {
 				}
 			},
 			func(ctx context.Context) error {
-				_, err := st.s.WatchLine(ctx, st.e.name, v.line)
+				_, err := st.s.WatchLine(ctx, st.e.name, v.Line)
 				return err
 			},
-			watchRecord(st.s, st.e.name, v.line.Version),
+			watchRecord(st.s, st.e.name, v.Line.Version),
 			watchRecord(st.s, v.folder, v.bell))
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/backend/kit/clock"
+	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/naming"
 )
 
@@ -190,25 +191,19 @@ func (c *chronicle) close(ctx context.Context, ended bool) {
 
 // record writes p into the history, and tries until ctx ends or an error does not pass by itself.
 func (t *Term) record(ctx context.Context, p Past) error {
-	wait := backoff.New(ctx)
-	for by := t.m; ; {
-		err := t.recordOnce(ctx, p, by)
+	by := t.m
+	return again.Until(ctx, passing, func() (done bool, err error) {
+		err = t.recordOnce(ctx, p, by)
 		switch {
-		case err == nil:
-			return nil
 		case errors.Is(err, backend.ErrNotMember) && p.Ended.IsZero():
 			t.proves(err)
-			return nil // what is written at its end will say all
-		case errors.Is(err, backend.ErrNotMember):
+			return true, nil // what is written at its end will say all
+		case errors.Is(err, backend.ErrNotMember) && by != backend.Member{}:
 			by = backend.Member{}
-			continue
-		case !passing(err):
-			return err
+			return false, nil
 		}
-		if err := wait.After(ctx, err); err != nil {
-			return err
-		}
-	}
+		return true, err
+	})
 }
 
 // recordOnce writes p while by stands. The zero Member is for a term whose member has gone: it only

@@ -175,50 +175,40 @@ func (e *Election) fresh(ctx context.Context) (backend.Session, error) {
 // itself.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
-		var last, doubted State
-		wait := backoff.New(ctx)
+		var last State
+		var doubt again.Doubt[State] // an earlier leader is true if an operator has deleted the record with the fence
 		begun, newest := false, uint64(0)
-		for {
-			var line backend.Line
-			s, err := e.session(ctx)
-			if err == nil {
-				line, err = s.Head(ctx, e.name)
+		var s backend.Session // in which line was read, until a change of it has been waited for
+		var line backend.Line
+		j := backoff.JitterOf(ctx)
+		err := again.Until(ctx, passing, func() (enough bool, err error) {
+			if was := s; was != nil {
+				s = nil
+				return false, changed(ctx, was, e.name, line, j)
 			}
+			now, err := e.session(ctx)
 			if err == nil {
-				wait.Reset()
-				now, _ := StateOf(line)
-				switch {
-				case begun && now == last:
-				case !now.Vacant() && now.Leader.Token < newest && now != doubted:
-					// A server that lags behind may show an earlier leader after a later
-					// one. If the next look shows the same again, it is true: an operator
-					// may have deleted the record with the fence.
-					doubted = now
-				default:
-					begun, last = true, now
-					if !now.Vacant() {
-						newest = now.Leader.Token
-					}
-					if !yield(now, nil) {
-						return
-					}
-				}
-				err = changed(ctx, s, e.name, line, wait.Jitter)
+				line, err = now.Head(ctx, e.name)
 			}
+			if err != nil {
+				return false, err
+			}
+			s = now
+			st, _ := StateOf(line)
 			switch {
-			case err == nil:
-				continue
-			case ctx.Err() != nil:
-				yield(State{}, wait.Cause(ctx))
-				return
-			case !passing(err):
-				yield(State{}, err)
-				return
+			case begun && st == last:
+			case !st.Vacant() && st.Leader.Token < newest && doubt.Earlier(st) != nil:
+			default:
+				begun, last = true, st
+				if !st.Vacant() {
+					newest = st.Leader.Token
+				}
+				return !yield(st, nil), nil
 			}
-			if err := wait.After(ctx, err); err != nil {
-				yield(State{}, err)
-				return
-			}
+			return false, nil
+		})
+		if err != nil {
+			yield(State{}, err)
 		}
 	}
 }

@@ -1,13 +1,11 @@
 package elect
 
 import (
-	"math"
 	"reflect"
 	"testing"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/header"
 )
 
 // Every candidate may write the history. One that can be read can be continued, and read again.
@@ -30,18 +28,4 @@ func FuzzParseHistory(f *testing.F) {
 			t.Errorf("%s is written again as %s", b, b2)
 		}
 	})
-}
-
-// Whoever may write the header may wish what they like. A wish that would hold for longer than any can is none.
-func TestWishOfOthers(t *testing.T) {
-	for until, want := range map[time.Duration]bool{-time.Second: false, time.Hour: true, header.MaxWish: true, 3 * header.MaxWish: false, 1 << 62: false} {
-		if got := wished(backend.Wish{Key: "m", Position: 7, Until: time.Now().Add(until).UnixMilli()}); got != want {
-			t.Errorf("a wish until in %v counts: %t", until, got)
-		}
-	}
-	for _, until := range []int64{math.MaxInt64, math.MinInt64} {
-		if wished(backend.Wish{Key: "m", Position: 7, Until: until}) {
-			t.Errorf("a wish until %d counts", until)
-		}
-	}
 }

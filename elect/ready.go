@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend/kit/backoff"
+	"github.com/succession-dev/succession/elect/internal/choice"
 	"github.com/succession-dev/succession/elect/trace"
 )
 
@@ -86,12 +87,12 @@ func (t *Term) watchReady(ctx context.Context) {
 		}
 		v, err := t.st.look(ctx)
 		if err == nil {
-			x, better := v.best(t.m, false, t.e.rank())
-			if better != "" && t.st.newcomer(x) {
+			is := v.Of(t.m, false, t.e.rank())
+			if is.Act == choice.Yield && t.st.newcomer(is.To) {
 				_ = backoff.Sleep(ctx, news)
 				continue
 			}
-			if better != "" {
+			if is.Act == choice.Yield {
 				t.lose(fmt.Errorf("%w: %w", ErrNotReady, why))
 				return
 			}

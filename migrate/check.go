@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/backend/kit/backoff"
+	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/migrate/internal/composite"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
@@ -82,16 +82,8 @@ func (b *Backend) distinct(ctx context.Context, election string, on [2]backend.S
 
 // check is Check of one coordinator. Another one's Check may be under way there.
 func check(ctx context.Context, s backend.Session, name string) error {
-	wait := backoff.New(ctx)
-	for {
-		err := errors.Join(probe(ctx, s, name), unprobe(ctx, s, name))
-		if !errors.Is(err, backend.ErrVersion) || errors.Is(err, backend.ErrDenied) {
-			return err
-		}
-		if werr := wait.Sleep(ctx); werr != nil {
-			return werr
-		}
-	}
+	another := func(err error) bool { return errors.Is(err, backend.ErrVersion) && !errors.Is(err, backend.ErrDenied) }
+	return again.Try(ctx, another, func() error { return errors.Join(probe(ctx, s, name), unprobe(ctx, s, name)) })
 }
 
 // probe does once what a migration does: the error says what could not be done.

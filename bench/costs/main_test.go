@@ -70,6 +70,7 @@ func TestTable(t *testing.T) {
 // Every library hands over, each on a real server, and the figures are kept and drawn. Kubernetes
 // has a test of its own.
 func TestHandovers(t *testing.T) {
+	lane.All(t)
 	t.Parallel()
 	dir := t.TempDir()
 	kept := filepath.Join(dir, "costs.json")
@@ -104,6 +105,7 @@ func TestHandovers(t *testing.T) {
 
 // What else is measured is measured of this project and of a peer.
 func TestOthers(t *testing.T) {
+	lane.All(t)
 	t.Parallel()
 	for _, c := range []struct {
 		measure string

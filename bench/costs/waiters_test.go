@@ -65,6 +65,7 @@ func (k kind) lines(n int) int {
 // half where less than a quarter is in use: it is 16 KiB once it has joined, and 8 where what waits has
 // less than 3 on it. With Consul each line in which somebody waits needs a connection besides.
 func TestWaiters(t *testing.T) {
+	lane.All(t) // what all drivers share is seen in memory
 	t.Parallel()
 	for _, c := range []struct {
 		coordinator string
@@ -76,9 +77,6 @@ func TestWaiters(t *testing.T) {
 		{candidate.Consul, [2]cost{{24, 1}, {44, 4}}},
 	} {
 		t.Run(c.coordinator, func(t *testing.T) {
-			if c.coordinator == candidate.Consul || c.coordinator == candidate.ZooKeeper {
-				lane.All(t) // what all drivers share is seen with the others
-			}
 			t.Parallel()
 			chosen, err := candidate.Choose("^"+c.coordinator+": "+candidate.Ours+"$", t.Output())
 			if err != nil || len(chosen) != 1 {

@@ -22,6 +22,7 @@ func TestMain(m *testing.M) {
 // An operator's deletion takes no session time, and not all libraries tell of it, so that their
 // leaders act on.
 func TestSmoke(t *testing.T) {
+	lane.All(t)
 	tells := map[string]bool{
 		"etcd: succession":               true,
 		"etcd: concurrency.Election":     false,

@@ -75,6 +75,7 @@ func TestCompletion(t *testing.T) {
 
 // A shell does not wait long for a coordinator that does not answer, and shows nothing of it.
 func TestCompletionIsSilent(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
 	if err != nil {
 		t.Fatal(err)

@@ -122,6 +122,7 @@ func TestHookOnLostForReasonsOfOthers(t *testing.T) {
 
 // A hook that hangs delays no stop of the command, and is ended itself.
 func TestHookOnLostHangs(t *testing.T) {
+	t.Parallel()
 	p, log := strike(t, "cut", time.Second, `trap '' TERM; echo ready; while :; do echo work >>$LOG; sleep 0.005; done`,
 		"--grace", "300ms", "--on-lost", `echo "lost: $SUCCESSION_REASON"; trap '' TERM; sleep 1000`)
 	p.line("lost: no confirmation from the coordinator before the deadline")

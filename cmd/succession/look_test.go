@@ -316,6 +316,7 @@ func versionOf(t *testing.T, s backend.Session) backend.Version {
 }
 
 func TestTimeout(t *testing.T) {
+	t.Parallel()
 	// Nobody answers there: the address is for documentation (RFC 5737).
 	code, _, stderr := here("--url", "zookeeper://192.0.2.1:2181/", "--timeout", "50ms", "leader", "reports")
 	if code != ui.ExitFailed || !strings.Contains(stderr, "192.0.2.1") || strings.Count(stderr, "\n") != 1 {

@@ -111,6 +111,7 @@ func readLines(t *testing.T, file string) []string {
 }
 
 func TestLossIsTermThenKillBeforeAnotherLeads(t *testing.T) {
+	t.Parallel()
 	// It does not mind TERM and writes all the time, from two processes.
 	const script = `
 		trap 'echo term >>$LOG' TERM
@@ -146,6 +147,7 @@ func TestCommandDoesNotOutliveItsSession(t *testing.T) {
 }
 
 func TestLossStopsAWillingCommandWithTerm(t *testing.T) {
+	t.Parallel()
 	const script = `trap 'echo stopping; exit 5' TERM; echo ready; while :; do sleep 0.005; done`
 	p, log := strike(t, "cut", 4*time.Second, script)
 	p.line("stopping")
@@ -159,6 +161,7 @@ func TestLossStopsAWillingCommandWithTerm(t *testing.T) {
 }
 
 func TestLossReachesACommandThatStandsStill(t *testing.T) {
+	t.Parallel()
 	const script = `trap 'echo stopping; exit 5' TERM; echo ready; kill -STOP $$; while :; do sleep 0.005; done`
 	p, _ := strike(t, "cut", 4*time.Second, script)
 	p.line("stopping")

@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGUSR1)
 	signal.Stop(c)
-	coordtest.Main(m, 4)
+	coordtest.Main(m, 8)
 }
 
 // localURL is a coordinator of the test's own.

@@ -95,6 +95,7 @@ var (
 // are made up. Each step can be taken again, so it is, until those in the background have
 // come as far as is shown.
 func TestDocsOfMigrate(t *testing.T) {
+	t.Parallel()
 	b, err := os.ReadFile(docs + "migration.md")
 	if err != nil {
 		t.Fatal(err)

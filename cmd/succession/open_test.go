@@ -229,6 +229,7 @@ func TestLocalWithoutRights(t *testing.T) {
 // A coordinator that is there and cannot serve is not accused of being something
 // else.
 func TestDiagnosisKnowsItsOwn(t *testing.T) {
+	t.Parallel()
 	etcd := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3})
 	for _, s := range etcd.Servers()[1:] {
 		s.Kill()

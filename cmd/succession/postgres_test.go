@@ -18,6 +18,7 @@ func printed(args ...string) (string, error) {
 
 // The command knows PostgreSQL by what its driver brings, and by nothing else.
 func TestPostgres(t *testing.T) {
+	t.Parallel()
 	p := coordtest.NewPostgres(t, nil)
 	addr := p.Addrs()[0]
 	url := "postgres://" + addr + "/postgres?user=postgres&sslmode=disable&ttl=2s"

@@ -81,6 +81,7 @@ func TestRunExitCodes(t *testing.T) {
 }
 
 func TestRunExits124(t *testing.T) {
+	t.Parallel()
 	url := localURL(t)
 	leader := start(t, "--url", url, "run", "--id", "web-1", "reports", "--", "sleep", "1000")
 	leader.event("started")

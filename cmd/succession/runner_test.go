@@ -84,6 +84,7 @@ func kill(t *testing.T, pid int, sig syscall.Signal) {
 // On this machine the death of succession is known at once; its place must not be
 // free before the guard has killed the command.
 func TestPlaceIsHeldUntilTheCommandIsDead(t *testing.T) {
+	t.Parallel()
 	t.Run("local", func(t *testing.T) { placeIsHeld(t, localURL(t)) })
 	t.Run("both", func(t *testing.T) { placeIsHeld(t, migrate.BothURL(localURL(t), localURL(t))+"&begin=true") })
 }

@@ -11,6 +11,7 @@ import (
 // Elections on two clusters, at the shell: where they live, a move of one that is led, and what is
 // refused.
 func TestSpread(t *testing.T) {
+	t.Parallel()
 	url := "spread:?to=east=" + localURL(t) + "&to=west=" + localURL(t)
 	do := func(want int, said string, args ...string) {
 		t.Helper()

@@ -15,6 +15,7 @@ import (
 // The same on a coordinator with sessions: kill -9 leaves the member until its
 // session is over, and a cut ends the term before that.
 func TestRunOnZooKeeper(t *testing.T) {
+	t.Parallel()
 	zk := coordtest.SharedZooKeeper(t)
 	proxy := coordtest.NewProxy(t, zk.Addrs()[0])
 	name := fmt.Sprintf("command-%d", time.Now().UnixNano())

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/header"
@@ -96,56 +95,50 @@ func (g *gate) pin(ctx context.Context) error {
 	// Who gives up now must not leave a member that may yet become the gate.
 	ctx, cancel := bound(ctx)
 	defer cancel()
-	for wait := backoff.New(ctx); ; {
+	written := func(err error) bool { return errors.Is(err, backend.ErrVersion) }
+	return again.Try(ctx, written, func() error {
 		line, err := g.s.Line(ctx, g.op.name)
 		if err == nil {
 			err = mayPause(line)
 		}
-		if err == nil {
-			h := line.Header
-			h.Choice.Gate, h.Choice.Wish = g.m.Position, backend.Wish{}
-			if l := line.Members; len(l) > 0 && l[0].Key != g.m.Key { // it is told also if it does not know of pauses
-				header.Ask(&h, line.Token(l[0]), g.says)
-			}
-			err = g.s.Pin(ctx, g.m, h, line.Version)
-		}
-		if !errors.Is(err, backend.ErrVersion) {
+		if err != nil {
 			return err
 		}
-		if err := wait.After(ctx, err); err != nil {
-			return err
+		h := line.Header
+		h.Choice.Gate, h.Choice.Wish = g.m.Position, backend.Wish{}
+		if l := line.Members; len(l) > 0 && l[0].Key != g.m.Key { // it is told also if it does not know of pauses
+			header.Ask(&h, line.Token(l[0]), g.says)
 		}
-	}
+		return g.s.Pin(ctx, g.m, h, line.Version)
+	})
 }
 
 // toHead waits until nobody stands in front of the gate.
 func (g *gate) toHead(ctx context.Context) error {
-	s, wait := g.s, backoff.New(ctx)
-	for {
+	s := g.s
+	passing := func(err error) bool { return again.Passing(err) && !errors.Is(err, backend.ErrNotMember) }
+	err := again.Try(ctx, passing, func() error {
 		var p backend.Place
 		err := again.Ahead(ctx, s, g.m, &p)
 		for err == nil && !p.First {
 			err = s.WatchPlace(ctx, g.m, &p)
 		}
-		switch {
-		case err == nil:
-			return nil
-		case ctx.Err() != nil:
-			return g.behind(ctx)
-		case errors.Is(err, backend.ErrNotMember):
-			return fmt.Errorf("the gate has been removed, so the election is not paused: %w", err)
-		case errors.Is(err, backend.ErrSealed):
-			return errors.Join(err, g.leave(ctx))
-		case !again.Passing(err):
-			return err
+		if err != nil { // the gate stands without the session that joined it
+			if now, err := g.op.b.Session(ctx); err == nil {
+				s = now
+			}
 		}
-		if err := wait.After(ctx, err); err != nil {
-			return g.behind(ctx)
-		}
-		if now, err := g.op.b.Session(ctx); err == nil {
-			s = now // the gate stands without the session that joined it
-		}
+		return err
+	})
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return g.behind(ctx)
+	case errors.Is(err, backend.ErrNotMember):
+		return fmt.Errorf("the gate has been removed, so the election is not paused: %w", err)
+	case errors.Is(err, backend.ErrSealed):
+		return errors.Join(err, g.leave(ctx))
 	}
+	return err
 }
 
 // behind returns an error that says who stands in front of the gate when ctx ends.

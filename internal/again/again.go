@@ -100,6 +100,37 @@ func Either(ctx context.Context, calls ...func(context.Context) error) error {
 	return err
 }
 
+// Until calls try until it is done, or fails with an error that passing says does not pass by itself, or ctx ends. It
+// pauses after an error that passes, longer each time until a call succeeds. A call that succeeds and is not done is
+// followed by the next one at once: it has waited for something. If ctx ends, Until returns the cause of
+// ctx, with what failed last. It never returns an error that passes.
+func Until(ctx context.Context, passing func(error) bool, try func() (done bool, err error)) error {
+	wait := backoff.New(ctx)
+	for {
+		done, err := try()
+		switch {
+		case err == nil && done:
+			return nil
+		case ctx.Err() != nil:
+			return wait.Cause(ctx)
+		case err == nil:
+			wait.Reset()
+			continue
+		case !passing(err):
+			return err
+		}
+		if err := wait.After(ctx, err); err != nil {
+			return err
+		}
+	}
+}
+
+// Try calls f until it succeeds, or fails with an error that does not pass, or ctx ends; see [Until]. An earlier call of f may
+// have had its effect although it failed.
+func Try(ctx context.Context, passing func(error) bool, f func() error) error {
+	return Until(ctx, passing, func() (bool, error) { return true, f() })
+}
+
 // Passing reports whether the same call may succeed later, in the same session or in the next:
 // the coordinator may come back, a new session and a new member replace those that were lost,
 // somebody else may write no more at the same time, and a foreign client may take away the entry

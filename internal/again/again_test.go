@@ -3,10 +3,12 @@ package again_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/memory"
@@ -52,5 +54,75 @@ func TestForAWhile(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// What passes is tried again after a pause, what has waited at once, and nothing after the end of ctx.
+func TestUntil(t *testing.T) {
+	unavailable, enough := backend.ErrUnavailable, errEnough
+	tests := []struct {
+		name   string
+		errs   []error // of each call; nil is a success, and the last one is done
+		within time.Duration
+		want   []error // all that the error is; none for success
+		calls  int
+		paused bool
+	}{
+		{name: "done", errs: []error{nil}, calls: 1},
+		{name: "waited", errs: []error{nil, nil, nil}, calls: 3},
+		{name: "passes", errs: []error{unavailable, nil}, calls: 2, paused: true},
+		{name: "stays", errs: []error{unavailable, backend.ErrDenied, nil}, want: []error{backend.ErrDenied}, calls: 2, paused: true},
+		{name: "ends in a pause", errs: []error{unavailable, nil}, within: time.Millisecond, want: []error{enough, unavailable}, calls: 1, paused: true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx := t.Context()
+				if tt.within > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeoutCause(ctx, tt.within, enough)
+					defer cancel()
+				}
+				calls, began := 0, time.Now()
+				err := again.Until(ctx, again.Passing, func() (bool, error) {
+					calls++
+					return calls == len(tt.errs), tt.errs[calls-1]
+				})
+				if calls != tt.calls || (time.Since(began) > 0) != tt.paused {
+					t.Errorf("%d calls in %v; want %d, with a pause: %t", calls, time.Since(began), tt.calls, tt.paused)
+				}
+				if (err == nil) != (tt.want == nil) {
+					t.Fatalf("got %v, want %v", err, tt.want)
+				}
+				for _, want := range tt.want {
+					if !errors.Is(err, want) {
+						t.Errorf("got %v, want %v", err, want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A state that seems to be earlier is doubted once.
+func TestDoubt(t *testing.T) {
+	var d again.Doubt[int]
+	steps := []struct {
+		now  int
+		want error
+	}{{3, again.ErrEarlier}, {2, again.ErrEarlier}, {2, nil}, {0, nil}, {2, again.ErrEarlier}}
+	for i, s := range steps {
+		if s.now == 0 {
+			d.Settled()
+		} else if err := d.Earlier(s.now); err != s.want {
+			t.Errorf("step %d: got %v, want %v", i, err, s.want)
+		}
+	}
+	lines := again.Doubt[[]int]{Same: slices.Equal[[]int]}
+	if err := errors.Join(lines.Earlier([]int{1}), lines.Earlier([]int{2})); !again.Passing(err) {
+		t.Errorf("got %v, want what passes", err)
+	}
+	if err := lines.Earlier([]int{2}); err != nil {
+		t.Errorf("got %v for what was seen twice", err)
 	}
 }

@@ -59,24 +59,8 @@ type Inside struct {
 // that it was lost is what Check says. While the coordinator cannot be reached, Leave waits.
 func (in *Inside) Leave(ctx context.Context) error {
 	defer in.Term().Resign(ctx) // it has left before, unless the wait has failed
-	wait := backoff.New(ctx)
-	for {
-		left, err := in.step(ctx, wait.Jitter)
-		switch {
-		case left:
-			return nil
-		case err == nil:
-			wait.Reset()
-			continue
-		case ctx.Err() != nil:
-			return wait.Cause(ctx)
-		case !again.Passing(err):
-			return err
-		}
-		if err := wait.After(ctx, err); err != nil {
-			return err
-		}
-	}
+	j := backoff.JitterOf(ctx)
+	return again.Until(ctx, again.Passing, func() (left bool, err error) { return in.step(ctx, j) })
 }
 
 // step takes a step towards the exit, and reports whether all of the round have left. The first of

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/view"
@@ -210,16 +209,9 @@ func (s *session) news(ctx context.Context, line string) error {
 // not be reached, or that somebody wrote at the same time. A member that left the line for such a
 // reason might have been counted already.
 func patiently(ctx context.Context, f func() error) error {
-	wait := backoff.New(ctx)
-	for {
-		err := f()
-		if err == nil || !again.Passing(err) || errors.Is(err, backend.ErrSessionEnded) || errors.Is(err, backend.ErrNotMember) {
-			return err
-		}
-		if err := wait.After(ctx, err); err != nil {
-			return err
-		}
-	}
+	return again.Try(ctx, func(err error) bool {
+		return again.Passing(err) && !errors.Is(err, backend.ErrSessionEnded) && !errors.Is(err, backend.ErrNotMember)
+	}, f)
 }
 
 func index(line []backend.Member, m backend.Member) int {

@@ -12,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/rendezvous"
@@ -178,16 +177,10 @@ func (g *Group) note(ctx context.Context, item string, t *elect.Term) error {
 	if err != nil {
 		return err
 	}
-	wait := backoff.New(ctx)
-	for {
+	return unassigned(again.Try(ctx, again.Passing, func() error {
 		_, err := t.Put(ctx, g.owner(item), b, 0)
-		if err == nil || !again.Passing(err) {
-			return unassigned(err)
-		}
-		if err := wait.After(ctx, err); err != nil {
-			return err
-		}
-	}
+		return err
+	}))
 }
 
 // checkItems returns what is wrong with the items of an Assign.

@@ -89,42 +89,29 @@ var errEnough = errors.New("enough was seen")
 // pass, tell is called again, with the line as it is then.
 func (g *Group) follow(ctx context.Context, tell func(backend.Line) error) error {
 	var seen state // the newest state that tell was told
-	var doubted *backend.Line
-	wait := backoff.New(ctx)
-	for {
-		s, line, err := g.look(ctx, seen, wait.Jitter)
-		if err == nil {
-			switch {
-			case seen.known && line.SameMembers(seen.line):
-				seen.session = s.Done()
-				continue
-			case seen.known && s.Done() != seen.session && seen.after(line) && (doubted == nil || !doubted.SameMembers(line)):
-				// A server that lags behind may show the next session an earlier state. If the
-				// next look shows the same again, it is true.
-				doubted, err = &line, errEarlier
-			default:
-				if err = tell(line); err == nil {
-					seen.sees(s, line)
-					doubted = nil
-					wait.Reset()
-					continue
-				}
-			}
-		}
+	doubt := again.Doubt[backend.Line]{Same: backend.Line.SameMembers}
+	j := backoff.JitterOf(ctx)
+	return again.Until(ctx, again.Passing, func() (bool, error) {
+		s, line, err := g.look(ctx, seen, j)
 		switch {
-		case ctx.Err() != nil:
-			return wait.Cause(ctx)
-		case err != errEarlier && !again.Passing(err):
-			return err
+		case err != nil:
+			return false, err
+		case seen.known && line.SameMembers(seen.line):
+			seen.session = s.Done()
+			return false, nil
+		case seen.known && s.Done() != seen.session && seen.after(line):
+			err = doubt.Earlier(line)
 		}
-		if err := wait.After(ctx, err); err != nil {
-			return err
+		if err == nil {
+			err = tell(line)
 		}
-	}
+		if err == nil {
+			seen.sees(s, line)
+			doubt.Settled()
+		}
+		return false, err
+	})
 }
-
-// errEarlier says why follow looks again.
-var errEarlier = errors.New("the coordinator shows an earlier state than before")
 
 // A state is that of the line, as it was seen.
 type state struct {

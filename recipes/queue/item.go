@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/view"
@@ -37,25 +36,27 @@ type Item struct {
 // It fails with [ErrLost] if the claim was lost. After any other error the item is still claimed,
 // and may have been removed: call Done again, or Return.
 func (it *Item) Done(ctx context.Context) error {
-	wait := backoff.New(ctx)
-	for !it.confirmed.Load() {
-		err := it.Term().Remove(ctx, it.item)
-		switch {
-		case err == nil:
-			it.confirmed.Store(true)
-		case it.confirmed.Load(): // by another call of Done, which has also taken the claim away
-		case errors.Is(err, backend.ErrNotMember), errors.Is(err, backend.ErrSessionEnded):
-			it.Term().Resign(ctx) // releases what the term holds here
-			return fmt.Errorf("queue: item %s of %s is not known to be confirmed: %w: %w", it.ID, it.queue, ErrLost, err)
-		case !again.Passing(err):
-			return err
-		default:
-			if err := wait.After(ctx, err); err != nil {
-				return err
-			}
-		}
+	lost := func(err error) bool {
+		return errors.Is(err, backend.ErrNotMember) || errors.Is(err, backend.ErrSessionEnded)
 	}
-	it.Term().Resign(ctx) // if that fails, it is tried on; a claim for what is not there keeps nobody out
+	err := again.Try(ctx, func(err error) bool { return again.Passing(err) && !lost(err) }, func() error {
+		if it.confirmed.Load() { // by another call of Done, which has also taken the claim away
+			return nil
+		}
+		err := it.Term().Remove(ctx, it.item)
+		if err == nil || it.confirmed.Load() {
+			it.confirmed.Store(true)
+			return nil
+		}
+		return err
+	})
+	if err != nil && !lost(err) {
+		return err
+	}
+	it.Term().Resign(ctx) // releases what the term holds here; a claim for what is not there keeps nobody out
+	if err != nil {
+		return fmt.Errorf("queue: item %s of %s is not known to be confirmed: %w: %w", it.ID, it.queue, ErrLost, err)
+	}
 	return nil
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
-	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/again"
@@ -118,7 +117,7 @@ func (q *Queue) Put(ctx context.Context, value string) error {
 		return err
 	}
 	stored, tried := rand.Text()+"\n"+value, false
-	return persist(ctx, func(*backoff.Backoff) error {
+	return again.Try(ctx, passing, func() error {
 		err := q.put(ctx, stored, tried)
 		tried = true
 		return err
@@ -205,25 +204,7 @@ func (q *Queue) explain(err error) error {
 	return err
 }
 
-// persist calls try until it succeeds, fails with what does not pass by itself, or ctx ends.
-func persist(ctx context.Context, try func(*backoff.Backoff) error) error {
-	wait := backoff.New(ctx)
-	for {
-		err := try(&wait)
-		switch {
-		case err == nil:
-			return nil
-		case ctx.Err() != nil:
-			return wait.Cause(ctx)
-		case !passing(err):
-			return err
-		}
-		if err := wait.After(ctx, err); err != nil {
-			return err
-		}
-	}
-}
-
+// passing reports whether a call for an item may succeed later.
 func passing(err error) bool {
 	return again.Passing(err) || errors.Is(err, errTaken) || errors.Is(err, ErrLost) || errors.Is(err, elect.ErrLost)
 }

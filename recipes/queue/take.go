@@ -25,8 +25,8 @@ func (q *Queue) Take(ctx context.Context) (item *Item, err error) {
 	if q.err != nil {
 		return nil, q.err
 	}
-	err = persist(ctx, func(wait *backoff.Backoff) error {
-		item, err = q.takeInTurn(ctx, wait)
+	err = again.Try(ctx, passing, func() error {
+		item, err = q.takeInTurn(ctx)
 		return err
 	})
 	return item, err
@@ -40,7 +40,7 @@ func (q *Queue) TryTake(ctx context.Context) (item *Item, err error) {
 	if q.err != nil {
 		return nil, q.err
 	}
-	err = persist(ctx, func(*backoff.Backoff) error {
+	err = again.Try(ctx, passing, func() error {
 		item, err = q.takeFree(ctx)
 		return err
 	})
@@ -49,7 +49,7 @@ func (q *Queue) TryTake(ctx context.Context) (item *Item, err error) {
 
 // takeInTurn waits for its turn, and then for an item. If the turn is lost meanwhile, another has
 // it: takeInTurn then fails. That would do no harm, for the claims decide who has an item.
-func (q *Queue) takeInTurn(ctx context.Context, wait *backoff.Backoff) (*Item, error) {
+func (q *Queue) takeInTurn(ctx context.Context) (item *Item, err error) {
 	turn, err := q.turns.Campaign(ctx)
 	if err != nil {
 		return nil, err
@@ -58,21 +58,15 @@ func (q *Queue) takeInTurn(ctx context.Context, wait *backoff.Backoff) (*Item, e
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(turn.Context(), func() { cancel(context.Cause(turn.Context())) })()
-	for {
-		item, err := q.takeFree(ctx)
-		switch {
-		case errors.Is(err, ErrEmpty):
-			wait.Reset() // nothing is wrong any more
-			err = q.change(ctx, wait.Jitter)
-		case errors.Is(err, errTaken):
-			err = wait.After(ctx, err)
-		default:
-			return item, err
+	j := backoff.JitterOf(ctx)
+	taken := func(err error) bool { return errors.Is(err, errTaken) }
+	err = again.Until(ctx, taken, func() (bool, error) {
+		if item, err = q.takeFree(ctx); errors.Is(err, ErrEmpty) {
+			return false, q.change(ctx, j)
 		}
-		if err != nil {
-			return nil, err
-		}
-	}
+		return true, err
+	})
+	return item, err
 }
 
 // takeFree takes the first item that nobody claims.

@@ -2,7 +2,6 @@ package record
 
 import (
 	"context"
-	"errors"
 	"iter"
 
 	"github.com/succession-dev/succession/backend"
@@ -22,43 +21,28 @@ import (
 // an error that does not pass by itself.
 func (v *Value[T]) Follow(ctx context.Context) iter.Seq2[Entry[T], error] {
 	return func(yield func(Entry[T], error) bool) {
-		var last, doubted backend.Version // 0 is no record's version
+		var last backend.Version // 0 is no record's version
 		newest := backend.Absent
-		wait := backoff.New(ctx)
-		for {
-			r, err := v.look(ctx, last, wait.Jitter)
-			switch {
-			case err == nil && r.Version == 0: // no change for a session time
-				continue
-			case err == nil && r.Version < newest && r.Version != doubted:
-				// A server that lags behind may show the next session an earlier state, or
-				// none. If the next look shows the same again, it is true: the record was
-				// deleted.
-				doubted, err = r.Version, errEarlier
-			case err == nil:
-				wait.Reset()
-				last, newest, doubted = r.Version, max(newest, r.Version), 0
-				if e, err := v.decode(r); !yield(e, err) {
-					return
-				}
-				continue
-			case ctx.Err() != nil:
-				yield(Entry[T]{}, wait.Cause(ctx))
-				return
-			case !again.Passing(err):
-				yield(Entry[T]{}, err)
-				return
+		var doubt again.Doubt[backend.Version] // an earlier state, or none, is true if the record was deleted
+		j := backoff.JitterOf(ctx)
+		err := again.Until(ctx, again.Passing, func() (enough bool, err error) {
+			r, err := v.look(ctx, last, j)
+			if err == nil && r.Version < newest && r.Version != 0 {
+				err = doubt.Earlier(r.Version)
 			}
-			if err := wait.After(ctx, err); err != nil {
-				yield(Entry[T]{}, err)
-				return
+			if err != nil || r.Version == 0 { // no change for a session time
+				return false, err
 			}
+			doubt.Settled()
+			last, newest = r.Version, max(newest, r.Version)
+			e, err := v.decode(r)
+			return !yield(e, err), nil
+		})
+		if err != nil {
+			yield(Entry[T]{}, err)
 		}
 	}
 }
-
-// errEarlier says why Follow looks again.
-var errEarlier = errors.New("the coordinator shows an earlier state than before")
 
 // look waits for about a session time for a state with another version than last. It returns the
 // zero Record if there is none.

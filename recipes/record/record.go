@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/internal/again"
 )
 
@@ -109,26 +108,23 @@ func (v *Value[T]) SetAs(ctx context.Context, g Guard, at backend.Version, value
 // whose answer was lost may have happened: Update then finds a newer version, and calls change
 // for that. So change must be right for a value that it has changed before.
 func (v *Value[T]) Update(ctx context.Context, change func(T) (T, error)) (Entry[T], error) {
-	wait := backoff.New(ctx)
-	for {
-		e, err := v.Get(ctx)
-		if err == nil {
-			var value T
-			if value, err = change(e.Value); err != nil {
-				return Entry[T]{}, err
-			}
-			var at backend.Version
-			if at, err = v.CompareAndSet(ctx, e.Version, value); err == nil {
-				return Entry[T]{value, at}, nil
-			}
+	var e Entry[T]
+	refused := false // by change, with whatever error
+	err := again.Try(ctx, func(err error) bool { return !refused && again.Passing(err) }, func() (err error) {
+		if e, err = v.Get(ctx); err != nil {
+			return err
 		}
-		if !again.Passing(err) || ctx.Err() != nil {
-			return Entry[T]{}, err
+		if e.Value, err = change(e.Value); err != nil {
+			refused = true
+			return err
 		}
-		if err := wait.After(ctx, err); err != nil {
-			return Entry[T]{}, err
-		}
+		e.Version, err = v.CompareAndSet(ctx, e.Version, e.Value)
+		return err
+	})
+	if err != nil {
+		return Entry[T]{}, err
 	}
+	return e, nil
 }
 
 // Delete deletes the record, if at is [backend.Any] or the record still has that version. Otherwise it fails

@@ -44,24 +44,13 @@ func (s *Standby) Cold(ctx context.Context, run func(context.Context, *Run) erro
 
 // find returns a started task, and the term in which this machine is first in its line.
 func (s *Standby) find(ctx context.Context) (task string, t *elect.Term, err error) {
-	wait := backoff.New(ctx)
-	for {
-		task, t, err = s.look(ctx, wait.Jitter)
-		switch {
-		case t != nil:
-			return task, t, nil
-		case err == nil:
-			wait.Reset()
-			continue
-		case ctx.Err() != nil:
-			return "", nil, wait.Cause(ctx)
-		case !again.Passing(err) && !errors.Is(err, elect.ErrNotFirst):
-			return "", nil, needsRecords(err)
-		}
-		if err := wait.After(ctx, err); err != nil {
-			return "", nil, err
-		}
-	}
+	j := backoff.JitterOf(ctx)
+	passing := func(err error) bool { return again.Passing(err) || errors.Is(err, elect.ErrNotFirst) }
+	err = again.Until(ctx, passing, func() (found bool, err error) {
+		task, t, err = s.look(ctx, j)
+		return t != nil, err
+	})
+	return task, t, needsRecords(err)
 }
 
 // look looks at each task once. If somebody runs each of them, look waits until that may have

@@ -5,27 +5,14 @@ import (
 	"errors"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/again"
 )
 
-// insist calls f again as long as its error may pass and ctx lasts. f must be right if an earlier
-// call of it has had its effect.
+// insist calls f again as long as its error may pass and ctx lasts, and the term is not lost under which f works. f must
+// be right if an earlier call of it has had its effect.
 func insist(ctx context.Context, f func() error) error {
-	wait := backoff.New(ctx)
-	for {
-		err := f()
-		switch {
-		case err == nil, !again.Passing(err), errors.Is(err, elect.ErrLost):
-			return err
-		case ctx.Err() != nil:
-			return wait.Cause(ctx)
-		}
-		if err := wait.After(ctx, err); err != nil {
-			return err
-		}
-	}
+	return again.Try(ctx, func(err error) bool { return again.Passing(err) && !errors.Is(err, elect.ErrLost) }, f)
 }
 
 // guarded returns the error of a call that the coordinator does only while the member of t stands.

@@ -175,8 +175,8 @@ func (p *Pool) assign(ctx context.Context, t *elect.Term, all map[uint64]given, 
 // another worker has the task.
 func (p *Pool) give(ctx context.Context, t *elect.Term, worker uint64, g *given) error {
 	name, value := p.assignedTo(worker), encode(g.assignment)
-	wait := backoff.New(ctx)
-	for {
+	unknown := func(err error) bool { return errors.Is(err, backend.ErrUnavailable) }
+	return again.Try(ctx, unknown, func() error {
 		at, err := t.Put(ctx, name, value, cmp.Or(g.at, backend.Absent))
 		if errors.Is(err, backend.ErrVersion) { // perhaps it is what an earlier try has written
 			if r, gerr := t.Get(ctx, name); gerr == nil && bytes.Equal(r.Value, value) {
@@ -186,11 +186,6 @@ func (p *Pool) give(ctx context.Context, t *elect.Term, worker uint64, g *given)
 		if err == nil {
 			g.at = at
 		}
-		if !errors.Is(err, backend.ErrUnavailable) {
-			return err
-		}
-		if err := wait.After(ctx, err); err != nil {
-			return err
-		}
-	}
+		return err
+	})
 }

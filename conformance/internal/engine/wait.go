@@ -71,6 +71,47 @@ func (t *Trial) Pass(d time.Duration, why string) {
 	}
 }
 
+// Settles waits until what the clients have begun waits: until each has sent nothing for an eighth of TTL. On a machine that
+// counts as calm, requests are answered and timers fire within half of that, so a client that has more to ask has
+// asked by then. Where requests are not counted, that time passes. Clients whose sessions keep on
+// asking are waited for no longer than TTL.
+func (t *Trial) Settles(cs ...*Client) {
+	quiet := t.TTL / 8
+	if !t.Can(Requests) {
+		t.Pass(quiet, "until all waits have been set up")
+		return
+	}
+	t.Log("suite", "waits until all waits have been set up")
+	began := time.Now()
+	waits := make([]*waiting, len(cs))
+	for i, c := range cs {
+		waits[i] = &waiting{c.Requests(), began}
+	}
+	for time.Since(began) < t.TTL {
+		busy := false
+		for i, w := range waits {
+			if now := cs[i].Requests(); now != w.sent {
+				*w = waiting{now, time.Now()}
+			}
+			busy = busy || time.Since(w.since) < quiet
+		}
+		if !busy {
+			return
+		}
+		select {
+		case <-time.After(quiet / 8):
+		case <-t.Ctx.Done():
+			t.Fatalf("waiting until all waits have been set up: %v", context.Cause(t.Ctx))
+		}
+	}
+}
+
+// A waiting is a client that has sent so many requests, and none since then.
+type waiting struct {
+	sent  int64
+	since time.Time
+}
+
 // Await returns the value that arrives on c within d.
 func Await[T any](t *Trial, c <-chan T, d time.Duration, what string) T {
 	timer := time.NewTimer(d)

@@ -201,7 +201,7 @@ var cleanRules = []engine.Rule{{
 			waits = append(waits, a.Go(op))
 		}
 		candidate := a.Stand(t.Ctx)
-		t.Pass(t.TTL/10, "until the calls wait")
+		t.Settles(a)
 		a.Closes()
 		for _, call := range waits {
 			call.Returns(t.Soon(), backend.ErrSessionEnded, backend.ErrClosed)

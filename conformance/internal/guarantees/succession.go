@@ -112,7 +112,7 @@ func queue(t *engine.Trial, n int, value string) (cs []*engine.Client, line []ba
 // causes does count. Half of a long line leaves. The members have that value.
 func handoverCost(t *engine.Trial, n int, value string, count func(*engine.Client) int64) cost {
 	cs, line, waits := queue(t, n, value)
-	t.Pass(t.TTL/10, "until all waits have been set up")
+	t.Settles(cs...)
 	counts := func() (each []int64) {
 		for _, c := range cs {
 			each = append(each, count(c))
@@ -179,7 +179,7 @@ func observerCost(t *engine.Trial, n int) int64 {
 	sees(line[0])
 	fewest := int64(math.MaxInt64)
 	for i := range 3 {
-		t.Pass(t.TTL/10, "until the observer waits")
+		t.Settles(watcher)
 		before := watcher.Requests()
 		cs[i].Leave(line[i])
 		sees(line[i+1])
@@ -197,7 +197,7 @@ var herdRules = []engine.Rule{{
 	Text: "Twenty clients stand in line, each waits for the one in front. Five times the first leaves: the next one's Gone returns soon, and it is first. By then, and by the end, nobody else's Gone has returned.",
 	Check: func(t *engine.Trial) {
 		cs, line, waits := queue(t, 20, "")
-		t.Pass(t.TTL/10, "until all waits have been set up")
+		t.Settles(cs...)
 		nobodyElse := func(next int) {
 			for i := next; i < len(line); i++ {
 				if waits[i].Returned() {
@@ -259,7 +259,7 @@ var herdRules = []engine.Rule{{
 		for i := range 20 {
 			waits(many, fmt.Sprintf("%s-%d", t.Name, i+1))
 		}
-		t.Pass(t.TTL/4, "until all wait")
+		t.Settles(one, many)
 		before, beforeMany := one.Requests(), many.Requests()
 		t.Pass(2*t.TTL, "while nothing happens")
 		if n, m := one.Requests()-before, many.Requests()-beforeMany; m > n+10 {
@@ -275,7 +275,7 @@ var herdRules = []engine.Rule{{
 		for _, c := range cs[1:] {
 			c.Stand(t.Ctx)
 		}
-		t.Pass(t.TTL/4, "until all wait")
+		t.Settles(cs...)
 		before := make([]int64, len(cs))
 		for i, c := range cs {
 			before[i] = c.Requests()

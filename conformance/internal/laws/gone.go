@@ -248,7 +248,7 @@ var goneRules = []engine.Rule{{
 			last = m
 		}
 		idle.Join("y")
-		t.Pass(t.TTL/4, "until all waits have been set up")
+		t.Settles(waiter, idle)
 		w, i := waiter.Requests(), idle.Requests()
 		t.Pass(2*t.TTL, "while nothing happens")
 		w, i = waiter.Requests()-w, idle.Requests()-i

@@ -90,7 +90,7 @@ var sessionRules = []engine.Rule{{
 		for _, op := range t.Waits(other) {
 			waits = append(waits, a.Go(op))
 		}
-		t.Pass(t.TTL/10, "until the calls wait")
+		t.Settles(a)
 		a.Inject(engine.Expire)
 		gone.Returns(t.Crash(), nil, backend.ErrSessionEnded)
 		for _, call := range waits {

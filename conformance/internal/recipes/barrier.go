@@ -63,7 +63,7 @@ func pass(t *engine.Trial, all ...*arrival) {
 // has sent anything; it is empty if none has. See Barrier.woken.
 func woken(t *engine.Trial, cs []*engine.Client) string {
 	all := waiting(t, 8, cs[:6]...)
-	t.Pass(t.TTL/20, "until all waits have been set up")
+	t.Settles(cs...)
 	giveUp := func(a *arrival) {
 		a.quit()
 		a.Returns(t.Soon(), context.Canceled)

@@ -253,7 +253,7 @@ var lockRules = []engine.Rule{{
 			stands(t, cs[0], i+1)
 		}
 		first := line[0].holds(t.Soon())
-		t.Pass(t.TTL/10, "until all waits have been set up")
+		t.Settles(cs...)
 		var one, two *lock.Held
 		silent(t, cs[3:], func() {
 			unlocks(t, first)

@@ -355,7 +355,7 @@ var poolRules = []engine.Rule{{
 			ends("of "+w.Name, gives("of "+w.Name, w))
 		}
 		c.In(t.Name + "-todo").Shows(t.Soon())
-		t.Pass(t.TTL/10, "until all waits have been set up")
+		t.Settles(cs...)
 		// They wait for their presence and its header, for the member in front, and for a task. Of
 		// those who wait for a task the first to get one is who has waited longest.
 		x := uint64(0)

@@ -155,9 +155,13 @@ var queueRules = []engine.Rule{{
 		for i, w := range ws[:5] {
 			waiting = append(waiting, w.waits(i+1))
 		}
-		t.Pass(t.TTL/10, "until all waits have been set up")
+		var cs []*engine.Client
+		for _, w := range ws {
+			cs = append(cs, w.Client)
+		}
+		t.Settles(cs...)
 		var items []*queue.Item
-		silent(t, []*engine.Client{ws[2].Client, ws[3].Client, ws[4].Client}, func() {
+		silent(t, cs[2:5], func() {
 			ws[5].puts("one")
 			items = append(items, waiting[0].gets(t.Soon(), "one"))
 			t.Pass(t.TTL/20, "in which those whose turn it is not might be woken")

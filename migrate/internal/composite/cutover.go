@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/backend/kit/backoff"
+	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
@@ -43,16 +43,7 @@ func (s *session) goneOrOpened(ctx context.Context, c *candidacy) (gone bool, er
 			return err
 		},
 		func(ctx context.Context) error {
-			wait := backoff.New(ctx)
-			for {
-				err := s.openGate(ctx, c)
-				if err == nil || !passing(err) {
-					return err
-				}
-				if err := wait.Sleep(ctx); err != nil {
-					return err
-				}
-			}
+			return again.Try(ctx, passing, func() error { return s.openGate(ctx, c) })
 		})
 	return i == 0 && err == nil, err
 }
@@ -210,8 +201,9 @@ type Move struct {
 // migration, it carries over the records that the leaders guard, takes the gate away, and then writes
 // down that the election is on To. Anybody may do it, at any time and again.
 func EndMove(ctx context.Context, m Move) error {
-	wait := backoff.New(ctx)
-	for {
+	// Somebody else does the same: the gate has gone meanwhile, or a record is there.
+	meanwhile := func(err error) bool { return written(err) || errors.Is(err, backend.ErrNotMember) }
+	return again.Try(ctx, meanwhile, func() error {
 		l, err := m.To.Line(ctx, m.Election)
 		if err != nil {
 			return err
@@ -231,14 +223,8 @@ func EndMove(ctx context.Context, m Move) error {
 		if err == nil {
 			_, err = m.To.Put(ctx, m.Election, h.Encode(), &backend.If{Version: l.Version})
 		}
-		// Somebody else does the same: the gate has gone meanwhile, or a record is there.
-		if !errors.Is(err, backend.ErrVersion) && !errors.Is(err, backend.ErrNotMember) {
-			return err
-		}
-		if err := wait.Sleep(ctx); err != nil {
-			return err
-		}
-	}
+		return err
+	})
 }
 
 // carry carries the records over, while the gate stands. As long as it does, nobody writes them on

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/backend/kit/backoff"
+	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
@@ -137,25 +137,24 @@ func Claim(ctx context.Context, part backend.Session, election string, m backend
 
 // AddGuarded adds names to the list of one coordinator, while m stands there, and returns the list.
 func AddGuarded(ctx context.Context, part backend.Session, election string, m backend.Member, names ...string) (Guarded, error) {
-	wait := backoff.New(ctx)
-	for {
+	var longer Guarded
+	err := again.Try(ctx, written, func() error {
 		g, at, ours, err := readGuarded(ctx, part, election)
 		if err != nil {
-			return Guarded{}, err
+			return err
 		}
-		longer := g.with(names...)
+		longer = g.with(names...)
 		if !ours || len(longer.Records) == len(g.Records) && longer.More == g.More {
-			return longer, nil
+			return nil
 		}
 		_, err = part.Put(ctx, protocol.Companion(election, guardedSuffix), longer.encode(), &backend.If{Version: at, Member: m})
-		if !errors.Is(err, backend.ErrVersion) {
-			return longer, err
-		}
-		if err := wait.Sleep(ctx); err != nil {
-			return Guarded{}, err
-		}
-	}
+		return err
+	})
+	return longer, err
 }
+
+// written reports that somebody else has written at the same time.
+func written(err error) bool { return errors.Is(err, backend.ErrVersion) }
 
 // guards notes that the candidacy is about to guard the record, on the coordinator where it stands.
 // It costs a round trip or two for each record, once. The caller has the candidacy's writing.

@@ -29,6 +29,8 @@
 // after --then. If a command fails, the run fails, and so do the programs that wait for it. All
 // others run.
 //
+// A workspace that the environment names in GOWORK holds for what is built, and not for programs and commands.
+//
 // It prints a line for each package, with how far the run is, the output of a test when it
 // fails, and why a test was skipped, unless a rule of the conformance suite is impossible
 // there. At the end it prints how long each package took, and how much of the processors, the

@@ -16,6 +16,7 @@ func (r *report) make(s *schedule, list []*need) {
 		lines := r.out.lines(n.name + ": ")
 		cmd := exec.Command(argv[0], argv[1:]...)
 		cmd.Stdout, cmd.Stderr = lines, lines
+		cmd.Env = environment()
 		began := time.Now()
 		err := cmd.Run()
 		lines.Close()

@@ -63,8 +63,6 @@ func (c choice) flags(t tested) (flags []string, ok bool) {
 // seenBy begins an environment variable that package lane reads.
 const seenBy = "SUCCESSION_LANE="
 
-func isSeen(variable string) bool { return strings.HasPrefix(variable, seenBy) }
-
 // environment returns what tells package lane which tests the test runner has meant to be run.
 func (c choice) environment() []string {
 	if c.given {

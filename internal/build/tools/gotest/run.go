@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -24,15 +25,23 @@ func (r *report) program(s *schedule, p *program, by []string) {
 	s.end(p, false)
 }
 
+// environment is what programs and commands run in: without what holds for building alone, and without what says which tests
+// are run, as this one may be a test itself.
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		return strings.HasPrefix(variable, seenBy) || strings.HasPrefix(variable, "GOWORK=")
+	})
+}
+
 // run runs one program. Its end counts once it has ended: a program that says PASS may
 // fail afterwards.
 func (r *report) run(s *schedule, p *program, by []string) error {
 	argv := slices.Concat(by, []string{p.path, "-test.v=test2json", "-test.paniconexit0"}, p.flags)
 	tests := exec.Command(argv[0], argv[1:]...)
 	tests.Dir = p.dir
-	tests.Env = append(os.Environ(), "PWD="+p.dir)
-	tests.Env = append(slices.DeleteFunc(tests.Env, isSeen), p.env...) // this one may be a test itself
-	tests.WaitDelay = time.Minute                                      // for processes that it has left behind
+	tests.Env = append(environment(), "PWD="+p.dir)
+	tests.Env = append(tests.Env, p.env...)
+	tests.WaitDelay = time.Minute // for processes that it has left behind
 	events := exec.Command("go", "tool", "test2json", "-t", "-p", p.pkg)
 	stderr := r.out.lines("")
 	defer stderr.Close()

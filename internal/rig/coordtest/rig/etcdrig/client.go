@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 
@@ -105,14 +106,17 @@ func (c *Client) Expire(ctx context.Context) error {
 	return nil // it has ended already
 }
 
+// wire encodes messages as grpc does. Those of old clients and of new ones have other methods.
+var wire = encoding.GetCodecV2("proto")
+
 // intercept notes leases, and tells of writes. It loses the answer to the next one if it is armed.
 func (c *Client) intercept(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	if r, ok := req.(*pb.TxnRequest); ok && Writes(r) {
-		message, err := r.Marshal()
+		message, err := wire.Marshal(r)
 		if err != nil {
 			return err
 		}
-		c.writes.sends(message)
+		c.writes.sends(message.Materialize())
 	}
 	if err := invoke(ctx, method, req, reply, cc, opts...); err != nil {
 		return err

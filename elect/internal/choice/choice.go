@@ -1,0 +1,105 @@
+// Package choice decides who of a line is to lead. It asks no coordinator and no clock: what a candidate has seen of
+// its line says what it is to do.
+package choice
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/internal/unready"
+	"github.com/succession-dev/succession/internal/value"
+)
+
+// A View is what a member has seen of its line.
+type View struct {
+	Line    backend.Line
+	Unready unready.Positions // who has said that it is not ready
+	At      time.Time         // by the clock of the member
+}
+
+// An Act is what the first member of a line is to do.
+type Act int
+
+const (
+	Lead  Act = iota
+	Yield     // leave the line: another is to lead
+	Wait      // it is not ready, and nobody behind it may be
+)
+
+// A Verdict says what a member is to do, and if it is to yield, to whom and why.
+type Verdict struct {
+	Act Act
+	To  backend.Member
+	Why string
+}
+
+func yield(to backend.Member, format string, args ...any) Verdict {
+	return Verdict{Yield, to, fmt.Sprintf(format, args...)}
+}
+
+// Of returns what m is to do, which is first in the line and has the rank own. Whoever is to lead is, in this order: a gate
+// that pauses the election; the member that an operator wishes for; of those that are ready the one with the highest
+// priority; of these one at the site where the last leader was; of these the first. So m yields to one behind it only where that one
+// would not yield to m.
+func (v View) Of(m backend.Member, ready bool, own value.Rank) Verdict {
+	if gate, paused := v.Line.Paused(); paused {
+		by := value.Parse(gate.Value)
+		return yield(gate, "%s has paused the election: %s", by.ID, by.Text)
+	}
+	c, behind := v.Line.Header.Choice, v.behind(m)
+	if Wished(c.Wish, v.At) {
+		if ready && m.Position == c.Wish.Position {
+			return Verdict{Act: Lead}
+		}
+		for _, x := range behind {
+			if x.Position == c.Wish.Position {
+				return yield(x, "%s is wished for", value.Named(x))
+			}
+		}
+	}
+	near := func(r value.Rank) int { // 1 if the last leader was there
+		if r.Site != "" && r.Site == c.Site {
+			return 1
+		}
+		return 0
+	}
+	better, most := backend.Member{}, own
+	for _, x := range behind {
+		r := value.Parse(x.Value).Rank
+		if !ready && better == (backend.Member{}) || cmp.Or(cmp.Compare(r.Priority, most.Priority), cmp.Compare(near(r), near(most))) > 0 {
+			better, most = x, r
+		}
+	}
+	switch {
+	case better == backend.Member{} && ready:
+		return Verdict{Act: Lead}
+	case better == backend.Member{}:
+		return Verdict{Act: Wait}
+	case !ready:
+		return yield(better, "this one is not ready, and %s may be", value.Named(better))
+	case most.Priority > own.Priority:
+		return yield(better, "%s has priority %d, and this one %d", value.Named(better), most.Priority, own.Priority)
+	}
+	return yield(better, "%s is in %s, where the last leader was", value.Named(better), most.Site)
+}
+
+// behind returns who stands behind m and may be ready, but for gates.
+func (v View) behind(m backend.Member) (out []backend.Member) {
+	front := max(0, slices.IndexFunc(v.Line.Members, func(o backend.Member) bool { return o.Key == m.Key && o.Position == m.Position }))
+	for i, o := range v.Line.Members {
+		if i > front && !o.Pinned && !v.Unready[o.Position] {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// Wished reports whether there is a wish, and it has not lapsed by the time at. Clocks that differ make a wish last longer
+// or shorter, and nothing else.
+func Wished(w backend.Wish, at time.Time) bool {
+	return w.Position != 0 && at.UnixMilli() < w.Until && w.Until <= at.Add(2*header.MaxWish).UnixMilli()
+}
