@@ -23,7 +23,8 @@ func Program(file, folder, goarch string, more ...string) error {
 	// The command says its version by the commit, whatever GOFLAGS says here.
 	args := append([]string{"build", "-C", filepath.Join(root, folder), "-o", file, "-buildvcs=auto"}, Flags...)
 	cmd := exec.Command("go", append(append(args, more...), ".")...)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
+	// In the versions that the program's own module has, whatever workspace this runs in.
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOWORK=")
 	if goarch != "" {
 		cmd.Env = append(cmd.Env, "GOARCH="+goarch)
 	}

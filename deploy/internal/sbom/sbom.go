@@ -3,6 +3,7 @@ package sbom
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 )
 
@@ -10,6 +11,7 @@ import (
 // each time. The caller must be in module deploy.
 func Write(file, program string) error {
 	cmd := exec.Command("go", "tool", "cyclonedx-gomod", "bin", "-json", "-std", "-noserial", "-notimestamp", "-output", file, program)
+	cmd.Env = append(os.Environ(), "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("cyclonedx-gomod: %w\n%s", err, out)
 	}
