@@ -32,6 +32,7 @@ import (
 
 	"github.com/succession-dev/succession/deploy/internal/build"
 	"github.com/succession-dev/succession/deploy/internal/licences"
+	"github.com/succession-dev/succession/deploy/internal/sbom"
 )
 
 const (
@@ -242,9 +243,8 @@ func (m *maker) command(system, arch string) error {
 		return err
 	}
 	name := filepath.Join(m.out, fmt.Sprintf("succession_%s_%s_%s", strings.TrimPrefix(m.version, "v"), system, arch))
-	sbom := exec.Command("go", "tool", "cyclonedx-gomod", "bin", "-json", "-output", name+".cdx.json", program)
-	if out, err := sbom.CombinedOutput(); err != nil {
-		return fmt.Errorf("cyclonedx-gomod: %w\n%s", err, out)
+	if err := sbom.Write(name+".cdx.json", program); err != nil {
+		return err
 	}
 	files := []file{{filepath.Base(program), binary, 0o755}, {"LICENSE", own, 0o644}, {"THIRD-PARTY", others, 0o644}}
 	if system == "windows" {
