@@ -35,7 +35,7 @@ var _ backend.Backend = (*Backend)(nil)
 //
 //	kubernetes://NAMESPACE/PREFIX?ttl=10s&kubeconfig=FILE&context=NAME
 //
-// Everything is optional. ttl and connect are TTL and ConnectTimeout of [Options]. Without a namespace, as in kubernetes:///PREFIX or
+// Everything is optional. ttl, connect and as are TTL, ConnectTimeout and As of [Options]. Without a namespace, as in kubernetes:///PREFIX or
 // kubernetes://, it is the one of the pod, or of the kubeconfig's context.
 //
 // The API server and the credentials are those of the first that there is of: the parameter kubeconfig, the files of KUBECONFIG, the
@@ -56,7 +56,8 @@ func Open(u *coordinator.URL) (*Backend, error) {
 
 // configOf returns the configuration that a URL names.
 func configOf(u *coordinator.URL) (*rest.Config, *Options, error) {
-	o := &Options{Prefix: strings.Trim(u.Path, "/"), TTL: u.Duration("ttl", 0), ConnectTimeout: u.Duration("connect", 0)}
+	o := &Options{Prefix: strings.Trim(u.Path, "/"), TTL: u.Duration("ttl", 0), ConnectTimeout: u.Duration("connect", 0),
+		As: Format(u.Text("as", ""))}
 	if len(u.Hosts) > 1 || len(u.Hosts) == 1 && !isLabel(u.Hosts[0]) {
 		return nil, nil, fmt.Errorf("%w URL %s: write kubernetes://NAMESPACE/PREFIX; the address of the API server is in the kubeconfig", backend.ErrInvalid, u)
 	}

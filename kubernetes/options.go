@@ -28,6 +28,9 @@ type Options struct {
 	// Prefix begins the names of all elections and records. Those who are to stand in one line use the same. It may be empty.
 	Prefix string
 
+	// As is another library whose candidates may lead, too: [ClientGo], or empty for none. All who stand in one line say the same.
+	As Format
+
 	// TTL is the session time: other sessions end one whose renewals they have not seen for that long, and a twentieth
 	// more. From a second to an hour. 0 means 10 s.
 	TTL time.Duration
@@ -52,6 +55,8 @@ func (o *Options) filled() (*Options, error) {
 	switch {
 	case f.TTL < minTTL || f.TTL > maxTTL:
 		return nil, fmt.Errorf("%w: TTL %v is not between %v and %v", backend.ErrInvalid, f.TTL, minTTL, maxTTL)
+	case f.As != "" && f.As != ClientGo:
+		return nil, fmt.Errorf("%w format as=%s: known is %s", backend.ErrInvalid, f.As, ClientGo)
 	case f.ConnectTimeout < 0:
 		return nil, fmt.Errorf("%w: connect timeout %v is negative", backend.ErrInvalid, f.ConnectTimeout)
 	case !isLabel(f.Namespace):

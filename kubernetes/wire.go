@@ -369,15 +369,24 @@ type event struct {
 	*object
 }
 
+// lockSelector selects one Lease by its name: it has no labels of ours. What a watch tells of it is whole.
+func lockSelector(name string) string { return "metadata.name=" + name }
+
 // watch calls f for each change, after the version, of what the labels select, until the stream ends. The objects have their metadata
-// alone. It waits for the stream to begin until limit has passed.
+// alone; see also [lockSelector]. It waits for the stream to begin until limit has passed.
 func (w *wire) watch(ctx context.Context, limit time.Duration, selector string, version int64, f func(event)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	late := time.AfterFunc(limit, func() { cancel(fmt.Errorf("%w: no watch within %v", backend.ErrUnavailable, limit)) })
 	defer late.Stop()
 	q := url.Values{"watch": {"true"}, "labelSelector": {selector}, "resourceVersion": {strconv.FormatInt(version, 10)}}
-	resp, err := w.send(ctx, request{method: http.MethodGet, query: q, accept: metadata})
+	accept := metadata
+	if name, one := strings.CutPrefix(selector, lockSelector("")); one {
+		q.Del("labelSelector")
+		q.Set("fieldSelector", "metadata.name="+name)
+		accept = whole
+	}
+	resp, err := w.send(ctx, request{method: http.MethodGet, query: q, accept: accept})
 	if err != nil {
 		return err
 	}

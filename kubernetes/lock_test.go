@@ -1,0 +1,373 @@
+//go:build linux
+
+package kubernetes_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/calm"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/kubernetes"
+)
+
+// What a candidate of client-go does to the Lease is written here as it writes it. Module adapters/controllerruntime has the test with
+// client-go itself, which is seven hundred packages.
+
+// A lease is one as client-go reads and writes it.
+type lease struct {
+	Metadata struct {
+		Name            string            `json:"name"`
+		ResourceVersion string            `json:"resourceVersion,omitempty"`
+		Annotations     map[string]string `json:"annotations,omitempty"`
+	} `json:"metadata"`
+	Spec struct {
+		HolderIdentity       string `json:"holderIdentity"`
+		LeaseDurationSeconds int    `json:"leaseDurationSeconds"`
+		AcquireTime          string `json:"acquireTime"`
+		RenewTime            string `json:"renewTime"`
+		LeaseTransitions     int    `json:"leaseTransitions"`
+	} `json:"spec"`
+}
+
+// A stranger is a client that reads and writes one Lease, as client-go does.
+type stranger struct {
+	*testing.T
+	k    *coordtest.Kubernetes
+	name string
+}
+
+func (x *stranger) send(method, path, body string) string {
+	x.Helper()
+	cfg, err := configOf(x.k, x.k.Addrs()[0], coordtest.KubernetesToken)
+	if err != nil {
+		x.Fatal(err)
+	}
+	answer := ""
+	if err := do(x.Context(), cfg, method, leases+path, body, &answer); err != nil {
+		x.Fatal(err)
+	}
+	return answer
+}
+
+func (x *stranger) read() (l lease) {
+	x.Helper()
+	if err := json.Unmarshal([]byte(x.send(http.MethodGet, "/"+x.name, "")), &l); err != nil {
+		x.Fatal(err)
+	}
+	return l
+}
+
+// write writes the Lease for a holder: taken, renewed, or cleared with an empty one. It does not heed what it has read but for its
+// version, as the release of client-go.
+func (x *stranger) write(holder string, seconds int, taken bool) {
+	x.Helper()
+	l := x.read()
+	l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds = holder, seconds
+	l.Spec.RenewTime = time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")
+	l.Spec.AcquireTime = l.Spec.RenewTime
+	if taken {
+		l.Spec.LeaseTransitions++
+	}
+	body, err := json.Marshal(l)
+	if err != nil {
+		x.Fatal(err)
+	}
+	x.send(http.MethodPut, "/"+x.name, string(body))
+}
+
+func (x *stranger) create(holder string, seconds int) {
+	x.Helper()
+	x.send(http.MethodPost, "", `{"metadata":{"name":"`+x.name+`"},"spec":{"leaseDurationSeconds":1}}`)
+	x.write(holder, seconds, false)
+}
+
+// beside returns a stranger, and a func that opens backends beside it. The Lease is named like the election.
+func beside(t *testing.T) (*stranger, func() *client) {
+	k := sharedKubernetes(t)
+	name := strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(coordtest.Name(t)))
+	return &stranger{t, k, name}, func() *client {
+		return newClient(t, k, kubernetes.Options{As: kubernetes.ClientGo})
+	}
+}
+
+// Who is first in line leads at once if there is no Lease, and otherwise not before its holder has had its time.
+func TestBesideWaits(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name     string
+		prepare  func(x *stranger)
+		then     func(x *stranger) // when the member waits
+		not      time.Duration     // it leads not before
+		soon     time.Duration     // and then until
+		occupied string            // the holder meanwhile
+	}{
+		{"none", func(*stranger) {}, nil, 0, time.Second, ""},
+		{"held", func(x *stranger) { x.create("pod_1", 2) }, nil, 2100 * time.Millisecond, 3 * time.Second, "pod_1"},
+		{"renewed", func(x *stranger) { x.create("pod_1", 2) }, func(x *stranger) {
+			time.Sleep(time.Second) // the member has seen it for a part of its time
+			x.write("pod_1", 2, false)
+		}, 3100 * time.Millisecond, 4200 * time.Millisecond, "pod_1"},
+		{"cleared", func(x *stranger) { x.create("pod_1", 5) }, func(x *stranger) { x.write("", 1, false) }, time.Second, 2 * time.Second, "pod_1"},
+		{"cleared before", func(x *stranger) { x.create("", 1) }, nil, 3 * time.Second, 4 * time.Second, ""},
+		{"of another line", func(x *stranger) {
+			c := newClient(x.T, x.k, kubernetes.Options{As: kubernetes.ClientGo, Prefix: "pre"})
+			s := c.live(x.T)
+			first(x.T, s, join(x.T, s, strings.TrimPrefix(x.name, "pre."), "other"))
+		}, nil, ttl, 0, "other"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			x, open := beside(t)
+			if tt.name == "of another line" {
+				x.name = "pre." + x.name
+			}
+			tt.prepare(x)
+			c := open()
+			s := c.live(t)
+			m := join(t, s, x.name, "web-1")
+			watch := calm.Start(t)
+			begun := time.Now()
+			p, err := s.Ahead(t.Context(), m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tt.occupied != "" {
+				if p.First || !strings.HasPrefix(p.Ahead.Value, tt.occupied) {
+					t.Errorf("it stands behind %+v, want %s in front", p.Ahead, tt.occupied)
+				}
+				l, err := s.Line(t.Context(), x.name)
+				if err != nil || len(l.Members) != 2 || !strings.HasPrefix(l.Members[0].Value, tt.occupied) {
+					t.Errorf("the line is %+v (%v), want the holder of the Lease in front", l.Members, err)
+				}
+				h, err := s.Head(t.Context(), x.name)
+				if err != nil || len(h.Members) != 1 || !strings.HasPrefix(h.Members[0].Value, tt.occupied) {
+					t.Errorf("the head is %+v (%v), want the holder of the Lease", h.Members, err)
+				}
+			}
+			if tt.then != nil {
+				go tt.then(x)
+			}
+			if tt.soon == 0 { // never
+				ctx, cancel := context.WithTimeout(t.Context(), tt.not)
+				defer cancel()
+				for err == nil && !p.First {
+					err = s.WatchPlace(ctx, m, &p)
+				}
+				if err == nil {
+					t.Error("it leads beside the leader of another line that holds the same Lease")
+				}
+				return
+			}
+			first(t, s, m)
+			took := time.Since(begun)
+			if took < tt.not {
+				t.Errorf("it leads after %v, and the holder had %v", took, tt.not)
+			}
+			watch.Within(tt.soon, "to lead")
+			l := x.read()
+			if l.Spec.HolderIdentity != "web-1_"+m.Key || l.Spec.LeaseDurationSeconds < int(ttl/time.Second) {
+				t.Errorf("the Lease is %+v, want it to name the leader and its time", l.Spec)
+			}
+		})
+	}
+}
+
+// A leader whose Lease is cleared by a candidate of client-go that led before takes it back at once, and leads on.
+func TestBesideTakesBack(t *testing.T) {
+	t.Parallel()
+	x, open := beside(t)
+	c := open()
+	s := c.live(t)
+	m := join(t, s, x.name, "web-1")
+	first(t, s, m)
+	before := x.read()
+	for range 3 {
+		watch := calm.Start(t)
+		x.write("", 1, false)
+		for x.read().Spec.HolderIdentity == "" {
+		}
+		watch.Within(time.Second, "to take the Lease back")
+	}
+	after := x.read()
+	if after.Spec.HolderIdentity != before.Spec.HolderIdentity || after.Spec.LeaseTransitions != before.Spec.LeaseTransitions {
+		t.Errorf("the Lease is %+v, and was %+v", after.Spec, before.Spec)
+	}
+	x.send(http.MethodDelete, "/"+x.name, "") // so does one whose Lease an operator deletes
+	watch := calm.Start(t)
+	first(t, s, m)
+	for {
+		if answer := x.send(http.MethodGet, "?fieldSelector=metadata.name%3D"+x.name, ""); strings.Contains(answer, before.Spec.HolderIdentity) {
+			break
+		}
+	}
+	watch.Within(time.Second, "to create the Lease again")
+	first(t, s, m)
+}
+
+// A leader whose Lease another one has taken leads no more, also if that one has given it up again. Its session and its other elections
+// are as before.
+func TestBesideLoses(t *testing.T) {
+	t.Parallel()
+	for _, given := range []bool{false, true} {
+		x, open := beside(t)
+		c := open()
+		s := c.live(t)
+		other := join(t, s, x.name+"-other", "web-1")
+		first(t, s, other)
+		m := join(t, s, x.name, "web-1")
+		first(t, s, m)
+		p, err := s.Ahead(t.Context(), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := make(chan error, 1)
+		go func() {
+			var err error
+			for now := p; err == nil; {
+				err = s.WatchPlace(within(t, 4*ttl), m, &now)
+			}
+			told <- err
+		}()
+		watch := calm.Start(t)
+		x.write("pod_1", 2, true)
+		if given {
+			x.write("", 1, false)
+		}
+		if err := <-told; !errors.Is(err, backend.ErrNotMember) {
+			t.Errorf("the leader is told %v, want ErrNotMember", err)
+		}
+		watch.Within(time.Second, "to be told")
+		if _, err := s.Put(t.Context(), x.name, nil, &backend.If{Member: m}); !errors.Is(err, backend.ErrNotMember) {
+			t.Errorf("a write that it guards: %v, want ErrNotMember", err)
+		}
+		if err := s.Leave(t.Context(), m); err != nil {
+			t.Error(err)
+		}
+		if p, err := s.Ahead(t.Context(), other); err != nil || !p.First || time.Until(s.Deadline()) <= 0 {
+			t.Errorf("in its other election it stands at %+v (%v), and its deadline is in %v", p, err, time.Until(s.Deadline()))
+		}
+		for l, err := range lines(t, s, x.name) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(l.Members) == 0 || l.Members[0].Value == "pod_1" && len(l.Members) == 1 {
+				break
+			}
+		}
+	}
+}
+
+// lines yields the line again and again for some seconds.
+func lines(t *testing.T, s backend.Session, line string) func(func(backend.Line, error) bool) {
+	ctx := within(t, 2*ttl)
+	return func(yield func(backend.Line, error) bool) {
+		for {
+			l, err := s.Line(ctx, line)
+			if !yield(l, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Who leaves gives the Lease to the next one of its line, in whose hands it is never free; the last one clears it.
+func TestBesideLeaves(t *testing.T) {
+	t.Parallel()
+	x, open := beside(t)
+	a, b := open().live(t), open().live(t)
+	m, n := join(t, a, x.name, "web-1"), join(t, b, x.name, "web-2")
+	first(t, a, m)
+	was := x.read()
+	if err := a.Leave(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	first(t, b, n)
+	now := x.read()
+	if now.Spec.HolderIdentity != "web-2_"+n.Key || now.Spec.LeaseTransitions != was.Spec.LeaseTransitions+1 {
+		t.Errorf("after a handover the Lease is %+v, and was %+v", now.Spec, was.Spec)
+	}
+	if err := b.Leave(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	if now = x.read(); now.Spec.HolderIdentity != "" || now.Spec.LeaseDurationSeconds != 1 {
+		t.Errorf("after the last one has left the Lease is %+v", now.Spec)
+	}
+	watch := calm.Start(t) // what one of ours has cleared is taken at once
+	m = join(t, a, x.name, "web-1")
+	first(t, a, m)
+	watch.Within(time.Second, "to lead again")
+	if err := a.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if now = x.read(); now.Spec.HolderIdentity != "" {
+		t.Errorf("after the session was closed the Lease is %+v", now.Spec)
+	}
+}
+
+// Each renewal is another record to those who read times in whole seconds. They come as often as those of the session.
+func TestBesideRenews(t *testing.T) {
+	t.Parallel()
+	x, open := beside(t)
+	c := open()
+	s := c.live(t)
+	first(t, s, join(t, s, x.name, "web-1"))
+	second := func(l lease) time.Time {
+		at, err := time.Parse(time.RFC3339, l.Spec.RenewTime)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at.Truncate(time.Second)
+	}
+	time.Sleep(ttl / 4)
+	was := x.read()
+	requests := c.Requests()
+	seen := 0
+	for begun := time.Now(); time.Since(begun) < 2*ttl; time.Sleep(10 * time.Millisecond) {
+		now := x.read()
+		if now.Metadata.ResourceVersion == was.Metadata.ResourceVersion {
+			continue
+		}
+		if seen++; !second(now).After(second(was)) {
+			t.Errorf("a renewal at %s follows one at %s: client-go takes it for the same", now.Spec.RenewTime, was.Spec.RenewTime)
+		}
+		was = now
+	}
+	if seen < 4 {
+		t.Errorf("%d renewals in two session times", seen)
+	}
+	t.Logf("%d requests in two session times, of them %d renewals of the Lease", c.Requests()-requests, seen)
+}
+
+// What candidates of client-go would not wait behind is not possible beside them.
+func TestBesideRefuses(t *testing.T) {
+	t.Parallel()
+	x, open := beside(t)
+	s := open().live(t)
+	if _, err := s.JoinShared(t.Context(), x.name, "a", ""); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("JoinShared: %v, want ErrUnsupported", err)
+	}
+	m := join(t, s, x.name, "a")
+	if err := s.Pin(t.Context(), m, backend.Header{}, backend.Absent); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("Pin: %v, want ErrUnsupported", err)
+	}
+	for _, name := range []string{"Reports", "a_b", strings.Repeat("a", 254)} {
+		if _, err := s.Join(t.Context(), name, "a", ""); !errors.Is(err, backend.ErrInvalid) {
+			t.Errorf("Join of %.10s: %v, want ErrInvalid", name, err)
+		}
+	}
+	own := &stranger{t, x.k, m.Key}
+	n := join(t, s, own.read().Metadata.Name, "a")
+	if _, err := s.Ahead(t.Context(), n); !errors.Is(err, backend.ErrInvalid) {
+		t.Errorf("an election whose Lease is a member of another: %v, want ErrInvalid", err)
+	}
+	if _, err := kubernetes.New(nil, &kubernetes.Options{As: "curator"}); !errors.Is(err, backend.ErrInvalid) {
+		t.Errorf("an unknown format: %v, want ErrInvalid", err)
+	}
+}
