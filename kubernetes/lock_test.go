@@ -8,10 +8,12 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/kubernetes"
@@ -188,12 +190,12 @@ func TestBesideTakesBack(t *testing.T) {
 	m := join(t, s, x.name, "web-1")
 	first(t, s, m)
 	before := x.read()
-	for range 3 {
+	for range 5 { // it does not wait for the next renewal, which may be near
 		watch := calm.Start(t)
 		x.write("", 1, false)
 		for x.read().Spec.HolderIdentity == "" {
 		}
-		watch.Within(time.Second, "to take the Lease back")
+		watch.Within(ttl/15, "to take the Lease back")
 	}
 	after := x.read()
 	if after.Spec.HolderIdentity != before.Spec.HolderIdentity || after.Spec.LeaseTransitions != before.Spec.LeaseTransitions {
@@ -370,4 +372,112 @@ func TestBesideRefuses(t *testing.T) {
 	if _, err := kubernetes.New(nil, &kubernetes.Options{As: "curator"}); !errors.Is(err, backend.ErrInvalid) {
 		t.Errorf("an unknown format: %v, want ErrInvalid", err)
 	}
+}
+
+// A leader that cannot renew the Lease is over when its time has passed, whatever else is answered. Nothing else of its session is.
+func TestBesideUnrenewed(t *testing.T) {
+	t.Parallel()
+	x, _ := beside(t)
+	var refuse atomic.Bool
+	cfg, err := configOf(x.k, x.k.Addrs()[0], coordtest.KubernetesToken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.WrapTransport = func(rt http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(req *http.Request) (*http.Response, error) {
+			if refuse.Load() && strings.HasSuffix(req.URL.Path, "/"+x.name) {
+				return nil, errors.New("refused by the test")
+			}
+			return rt.RoundTrip(req)
+		})
+	}
+	b, err := kubernetes.New(cfg, &kubernetes.Options{As: kubernetes.ClientGo, TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := join(t, s, x.name, "web-1")
+	first(t, s, m)
+	p, err := s.Ahead(t.Context(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refuse.Store(true)
+	last := time.Now().Add(ttl)
+	for err == nil {
+		if d := s.Deadline(); d.After(last) {
+			t.Errorf("the deadline is %v later than that of the Lease", d.Sub(last))
+			break
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		if err = s.WatchPlace(ctx, m, &p); errors.Is(err, context.DeadlineExceeded) {
+			err = nil
+		}
+		cancel()
+		if time.Since(last) > ttl {
+			t.Fatal("it is not over")
+		}
+	}
+	if !errors.Is(err, backend.ErrNotMember) || time.Until(last) < -time.Second {
+		t.Errorf("the leader is told %v, %v after its deadline", err, time.Since(last))
+	}
+	refuse.Store(false)
+	if s.Err() != nil || time.Until(s.Deadline()) <= 0 {
+		t.Errorf("its session has ended: %v, with a deadline in %v", s.Err(), time.Until(s.Deadline()))
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// Observers see who leads, also a candidate of client-go.
+func TestBesideObserved(t *testing.T) {
+	t.Parallel()
+	x, open := beside(t)
+	x.create("pod_1", 1)
+	leaders := make(chan string)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	watcher := elect.New(open(), x.name, nil)
+	go func() {
+		defer close(leaders)
+		for s, err := range watcher.Observe(ctx) {
+			if err != nil {
+				return
+			}
+			select {
+			case leaders <- s.Leader.ID:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	next := func(want string) {
+		t.Helper()
+		for {
+			select {
+			case id := <-leaders:
+				if id == want {
+					return
+				}
+				t.Logf("on the way to %q: %q", want, id)
+			case <-time.After(4 * ttl):
+				t.Fatalf("nobody is told that %q leads", want)
+			}
+		}
+	}
+	next("pod_1")
+	s := open().live(t)
+	m := join(t, s, x.name, "web-1")
+	first(t, s, m)
+	next("web-1")
+	x.write("pod_2", 1, true)
+	next("pod_2")
+	n := join(t, s, x.name, "web-2")
+	first(t, s, n)
+	next("web-2")
 }
