@@ -374,13 +374,16 @@ func (s *session) renewLock(l *lock) error {
 
 // forsake makes the member of a lock that the session has lost leave its line. In this process it has gone at once.
 func (s *session) forsake(l *lock) {
-	if !s.drop(l) {
-		return
-	}
 	m := l.member
 	s.mu.Lock()
-	s.past.member(m.Key)
+	held := s.dropLocked(l) // from then on the deadline may be later again
+	if held {
+		s.past.member(m.Key)
+	}
 	s.mu.Unlock()
+	if !held {
+		return
+	}
 	s.hub.told(s.name, event{deleted: true, object: &object{Metadata: meta{Name: m.Key}}})
 	s.Go(func() {
 		_, _ = kit.Retry(s.Context(), s.b.o.backoff(), lost, func(ctx context.Context) (struct{}, error) {

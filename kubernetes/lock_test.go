@@ -238,9 +238,13 @@ func TestBesideLoses(t *testing.T) {
 			told <- err
 		}()
 		watch := calm.Start(t)
+		if given {
+			c.proxy.Cut() // it is told of both at once
+		}
 		x.write("pod_1", 2, true)
 		if given {
 			x.write("", 1, false)
+			c.proxy.Heal()
 		}
 		if err := <-told; !errors.Is(err, backend.ErrNotMember) {
 			t.Errorf("the leader is told %v, want ErrNotMember", err)
@@ -283,13 +287,19 @@ func lines(t *testing.T, s backend.Session, line string) func(func(backend.Line,
 func TestBesideLeaves(t *testing.T) {
 	t.Parallel()
 	x, open := beside(t)
-	a, b := open().live(t), open().live(t)
+	heir := open()
+	a, b := open().live(t), heir.live(t)
 	m, n := join(t, a, x.name, "web-1"), join(t, b, x.name, "web-2")
 	first(t, a, m)
 	was := x.read()
+	heir.proxy.Cut()
 	if err := a.Leave(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
+	if now := x.read(); now.Spec.HolderIdentity != was.Spec.HolderIdentity {
+		t.Errorf("while the next one cannot take it the Lease is %+v", now.Spec)
+	}
+	heir.proxy.Heal()
 	first(t, b, n)
 	now := x.read()
 	if now.Spec.HolderIdentity != "web-2_"+n.Key || now.Spec.LeaseTransitions != was.Spec.LeaseTransitions+1 {
@@ -410,7 +420,9 @@ func TestBesideUnrenewed(t *testing.T) {
 	last := time.Now().Add(ttl)
 	for err == nil {
 		if d := s.Deadline(); d.After(last) {
-			t.Errorf("the deadline is %v later than that of the Lease", d.Sub(last))
+			if _, err = s.Ahead(t.Context(), m); err == nil {
+				t.Fatalf("the deadline is %v later than that of the Lease, and it leads", d.Sub(last))
+			}
 			break
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
