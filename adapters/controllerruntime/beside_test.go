@@ -5,7 +5,6 @@ package controllerruntime_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -43,11 +42,13 @@ import (
 var rounds = flag.Int("rounds", 3, "how often TestBeside does each thing")
 
 const (
-	besideTTL     = 3 * time.Second // and LeaseDuration
-	besideRenew   = 2 * time.Second
-	besideRetry   = 400 * time.Millisecond
-	leasesPath    = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
-	oursUnderFour = 8 * time.Second // by when somebody leads after a crash, with the others' retries
+	besideTTL   = 3 * time.Second // and LeaseDuration
+	besideRenew = 2 * time.Second
+	besideRetry = 400 * time.Millisecond
+	leasesPath  = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+
+	// By when somebody leads whatever has happened: a watchdog, and no measure.
+	besideAgain = 30 * time.Second
 )
 
 // A span is a time in which a candidate acted as the leader.
@@ -222,7 +223,6 @@ func (c *contest) theirs(release bool) *contender {
 			return
 		}
 		for ctx.Err() == nil {
-			var acting sync.WaitGroup
 			elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 				Lock: &resourcelock.LeaseLock{LeaseMeta: metav1.ObjectMeta{Namespace: "default", Name: c.name}, Client: client,
 					LockConfig: resourcelock.ResourceLockConfig{Identity: x.name}},
@@ -239,7 +239,6 @@ func (c *contest) theirs(release bool) *contender {
 				return
 			}
 			elector.Run(ctx)
-			acting.Wait()
 		}
 	})
 }
@@ -397,7 +396,7 @@ func TestBeside(t *testing.T) {
 				for range 3 {
 					fleet = append(fleet, c.theirs(true))
 				}
-				c.leader(oursUnderFour)
+				c.leader(besideAgain)
 				for _, toOurs := range []bool{true, false} {
 					for i, old := range fleet {
 						if toOurs { // as a Deployment with maxSurge
@@ -406,22 +405,22 @@ func TestBeside(t *testing.T) {
 							fleet[i] = c.theirs(true)
 						}
 						time.Sleep(time.Duration(rand.IntN(1000)) * time.Millisecond)
-						leads := c.leader(oursUnderFour)
+						leads := c.leader(besideAgain)
 						switch fault {
 						case "crash":
 							if j := slices.Index(fleet, leads); j >= 0 && leads != fleet[i] {
 								c.crash(leads)
 								fleet[j] = map[bool]func() *contender{true: c.ours, false: func() *contender { return c.theirs(true) }}[leads.ours]()
-								c.leader(3*oursUnderFour, leads)
+								c.leader(besideAgain, leads)
 							}
 						case "cut":
 							leads.proxy.Cut()
-							c.leader(3*oursUnderFour, leads)
+							c.leader(besideAgain, leads)
 							time.Sleep(time.Duration(rand.IntN(1000)) * time.Millisecond)
 							leads.proxy.Heal()
 						}
 						c.end(old)
-						c.leader(3*oursUnderFour, old)
+						c.leader(besideAgain, old)
 					}
 				}
 				v := c.judge()
@@ -443,21 +442,20 @@ func TestBesideCleared(t *testing.T) {
 			t.Run(fmt.Sprint("ours=", ours, "-", round), func(t *testing.T) {
 				c := newContest(t, k, fmt.Sprint("cleared-", ours, "-", round))
 				old := c.theirs(true)
-				c.leader(oursUnderFour)
-				for range 2 {
-					if ours {
-						c.ours()
-					}
-					c.theirs(true)
-				}
+				c.leader(besideAgain)
+				next := c.theirs
 				if ours {
-					time.Sleep(time.Second)
+					next = func(bool) *contender { return c.ours() }
 				}
+				next(true)
+				next(true)
 				old.proxy.Cut()
-				now := c.leader(3*oursUnderFour, old)
+				now := c.leader(besideAgain, old)
+				c.theirs(true) // one more that looks for a lock that nobody holds
+				time.Sleep(100 * time.Millisecond)
 				old.proxy.Heal()
 				time.Sleep(2 * besideTTL)
-				c.leader(oursUnderFour)
+				c.leader(besideAgain)
 				v := c.judge()
 				times, longest = times+v.times, max(longest, v.longest)
 				for i := 1; i < len(c.seen); i++ {
@@ -470,5 +468,3 @@ func TestBesideCleared(t *testing.T) {
 		t.Logf("ours among them: %v. In %d rounds the lock of the new leader was cleared %d times; two acted %d times, %v at most", ours, 2**rounds, cleared, times, longest)
 	}
 }
-
-var _ = errors.Is

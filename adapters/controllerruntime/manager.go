@@ -212,6 +212,10 @@ func (m *electing) lost(ended <-chan error, stop func()) error {
 	case <-ended:
 		return errors.Join(why, m.giveOn(context.Background()))
 	case <-latest.C:
+		go func() { // if the process does not end, as it should
+			<-ended
+			_ = m.giveOn(context.Background())
+		}()
 		return why
 	}
 }
