@@ -247,6 +247,7 @@ func (s *session) writeLock(ctx context.Context, l *lock) error {
 	if next := l.last.renewed.Truncate(time.Second).Add(time.Second); l.last.version != "" && renewed.Before(next) {
 		renewed = next
 	}
+	l.last.renewed = renewed // also if the answer is lost
 	fields := spec{HolderIdentity: l.id, LeaseDurationSeconds: s.b.lockSeconds(), AcquireTime: l.last.acquired,
 		RenewTime: stamped(renewed), LeaseTransitions: l.last.transitions}
 	var o *object
@@ -264,7 +265,7 @@ func (s *session) writeLock(ctx context.Context, l *lock) error {
 	if err != nil {
 		return err
 	}
-	l.last.version, l.last.uid, l.last.renewed = o.Metadata.ResourceVersion, o.Metadata.UID, renewed
+	l.last.version, l.last.uid = o.Metadata.ResourceVersion, o.Metadata.UID
 	if !l.lease.Extend(sent, s.b.o.TTL) {
 		return errLockLate
 	}
@@ -376,7 +377,7 @@ func (s *session) renewLock(l *lock) error {
 func (s *session) forsake(l *lock) {
 	m := l.member
 	s.mu.Lock()
-	held := s.dropLocked(l) // from then on the deadline may be later again
+	held, mine := s.dropLocked(l), s.mine(m) // from then on the deadline may be later again
 	if held {
 		s.past.member(m.Key)
 	}
@@ -386,7 +387,14 @@ func (s *session) forsake(l *lock) {
 	}
 	s.hub.told(s.name, event{deleted: true, object: &object{Metadata: meta{Name: m.Key}}})
 	s.Go(func() {
+		doubtful := mine != nil && mine.doubtful // then its name is burnt, as when it leaves
 		_, _ = kit.Retry(s.Context(), s.b.o.backoff(), lost, func(ctx context.Context) (struct{}, error) {
+			if doubtful {
+				if err := s.write(ctx, m.Key); err != nil {
+					return struct{}{}, err
+				}
+				doubtful = false
+			}
 			return struct{}{}, gone(s.b.wire.remove(ctx, s.b.o.attempt(), m.Key, "", ""))
 		})
 		s.mu.Lock()
@@ -448,6 +456,9 @@ func (s *session) othersStand(ctx context.Context, m backend.Member) (bool, erro
 func (s *session) clear(ctx context.Context, l *lock) error {
 	l.edit.Lock()
 	defer l.edit.Unlock()
+	if l.last.version == "" {
+		return nil // it was deleted, and perhaps it has come to be again
+	}
 	_, err := kit.Retry(ctx, s.b.o.backoff(), lost, func(ctx context.Context) (struct{}, error) {
 		for {
 			t := now()
