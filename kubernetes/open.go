@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -58,7 +59,7 @@ func Open(u *coordinator.URL) (*Backend, error) {
 func configOf(u *coordinator.URL) (*rest.Config, *Options, error) {
 	o := &Options{Prefix: strings.Trim(u.Path, "/"), TTL: u.Duration("ttl", 0), ConnectTimeout: u.Duration("connect", 0),
 		As: Format(u.Text("as", ""))}
-	if len(u.Hosts) > 1 || len(u.Hosts) == 1 && !isLabel(u.Hosts[0]) {
+	if len(u.Hosts) > 1 || len(u.Hosts) == 1 && len(validation.IsDNS1123Label(u.Hosts[0])) > 0 {
 		return nil, nil, fmt.Errorf("%w URL %s: write kubernetes://NAMESPACE/PREFIX; the address of the API server is in the kubeconfig", backend.ErrInvalid, u)
 	}
 	file, in := u.Text("kubeconfig", ""), u.Text("context", "")

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
 )
@@ -59,26 +61,13 @@ func (o *Options) filled() (*Options, error) {
 		return nil, fmt.Errorf("%w format as=%s: known is %s", backend.ErrInvalid, f.As, ClientGo)
 	case f.ConnectTimeout < 0:
 		return nil, fmt.Errorf("%w: connect timeout %v is negative", backend.ErrInvalid, f.ConnectTimeout)
-	case !isLabel(f.Namespace):
+	case len(validation.IsDNS1123Label(f.Namespace)) > 0:
 		return nil, fmt.Errorf("%w namespace %.80q: at most 63 lower-case letters, digits and hyphens are possible", backend.ErrInvalid, f.Namespace)
 	}
 	if f.Prefix != "" {
 		return &f, backend.CheckName(f.Prefix)
 	}
 	return &f, nil
-}
-
-// isLabel reports whether s is a label of DNS (RFC 1123), as a namespace must be.
-func isLabel(s string) bool {
-	if s == "" || len(s) > 63 || s[0] == '-' || s[len(s)-1] == '-' {
-		return false
-	}
-	for _, r := range s {
-		if !('a' <= r && r <= 'z' || '0' <= r && r <= '9' || r == '-') {
-			return false
-		}
-	}
-	return true
 }
 
 // backoff returns the pauses between attempts, which are short compared with the TTL.
