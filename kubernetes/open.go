@@ -18,6 +18,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/backend/kit"
+	"github.com/succession-dev/succession/backend/kit/clock"
 )
 
 // A Backend is a long-lived handle on the Leases of one namespace. It is safe for concurrent use.
@@ -138,14 +139,16 @@ func (b *Backend) Close() error {
 // open opens a session. After a lost answer it opens another: other sessions end the first.
 func (b *Backend) open(ctx context.Context) (kit.Session, error) {
 	var why error
+	begun := clock.Now()
 	for pause := b.o.backoff(); ; {
 		s, err := b.begin(ctx)
 		switch {
 		case err == nil:
 			return s, nil
 		case ctx.Err() == nil:
-			why = err // afterwards the error is that of ctx
-			if !lost(err) {
+			why = err                                                                               // afterwards the error is that of ctx
+			early := errors.Is(err, backend.ErrDenied) && clock.Since(begun) < b.o.ConnectTimeout/2 // see [wire.passing]
+			if !lost(err) && !early {
 				return nil, err
 			}
 		}
