@@ -107,17 +107,16 @@ func TestBesideWaits(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		prepare  func(x *stranger)
-		then     func(x *stranger) // when the member waits
+		then     func(x *stranger) // when the member has seen that
 		not      time.Duration     // it leads not before
-		soon     time.Duration     // and then until
+		soon     time.Duration     // and then until; 0: not at all
 		occupied string            // the holder meanwhile
 	}{
 		{"none", func(*stranger) {}, nil, 0, time.Second, ""},
 		{"held", func(x *stranger) { x.create("pod_1", 2) }, nil, 2100 * time.Millisecond, 3 * time.Second, "pod_1"},
 		{"renewed", func(x *stranger) { x.create("pod_1", 2) }, func(x *stranger) {
-			time.Sleep(time.Second) // the member has seen it for a part of its time
 			x.write("pod_1", 2, false)
-		}, 3100 * time.Millisecond, 4200 * time.Millisecond, "pod_1"},
+		}, 2100 * time.Millisecond, 3 * time.Second, "pod_1"},
 		{"cleared", func(x *stranger) { x.create("pod_1", 5) }, func(x *stranger) { x.write("", 1, false) }, time.Second, 2 * time.Second, "pod_1"},
 		{"cleared before", func(x *stranger) { x.create("", 1) }, nil, 3 * time.Second, 4 * time.Second, ""},
 		{"of another line", func(x *stranger) {
@@ -136,7 +135,6 @@ func TestBesideWaits(t *testing.T) {
 			c := open()
 			s := c.live(t)
 			m := join(t, s, x.name, "web-1")
-			watch := calm.Start(t)
 			begun := time.Now()
 			p, err := s.Ahead(t.Context(), m)
 			if err != nil {
@@ -156,8 +154,11 @@ func TestBesideWaits(t *testing.T) {
 				}
 			}
 			if tt.then != nil {
-				go tt.then(x)
+				time.Sleep(time.Second) // the member has seen it for a part of its time
+				begun = time.Now()
+				tt.then(x)
 			}
+			watch := calm.Start(t)
 			if tt.soon == 0 { // never
 				ctx, cancel := context.WithTimeout(t.Context(), tt.not)
 				defer cancel()
