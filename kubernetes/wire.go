@@ -173,9 +173,13 @@ func (w *wire) send(ctx context.Context, q request) (*http.Response, error) {
 			return nil, err
 		}
 	}
+	var busy error // why it is sent again
 	for again := false; ; {
 		resp, err := w.once(ctx, q, body)
-		if err != nil {
+		switch {
+		case err != nil && busy != nil:
+			return nil, fmt.Errorf("%w (before that: %w)", failed(ctx, err), busy)
+		case err != nil:
 			return nil, failed(ctx, err)
 		}
 		if resp.StatusCode < 300 {
@@ -191,8 +195,9 @@ func (w *wire) send(ctx context.Context, q request) (*http.Response, error) {
 		}
 		switch {
 		case resp.StatusCode == http.StatusTooManyRequests:
+			busy = s.err(resp.StatusCode)
 			if err := backoff.Sleep(ctx, retryAfter(resp)); err != nil {
-				return nil, fmt.Errorf("%w (before that: %w)", err, s.err(resp.StatusCode))
+				return nil, fmt.Errorf("%w (before that: %w)", err, busy)
 			}
 		case resp.StatusCode == http.StatusUnauthorized && !again:
 			again = true // the token has just been replaced, perhaps: client-go forgets one that was refused
