@@ -170,7 +170,10 @@ func (s *session) WatchLine(ctx context.Context, line string, after backend.Line
 		}
 	}
 	w := newWaiter(func(e event) bool {
-		return e.has(memberLabel) && (e.deleted && known[e.Metadata.Name] || e.added && !known[e.Metadata.Name]) || e.Metadata.Name == lock && e.Spec.HolderIdentity != holder
+		if lock != "" && e.Metadata.Name == lock {
+			return e.deleted || s.b.stranger(line, e.object) != holder
+		}
+		return e.has(memberLabel) && (e.deleted && known[e.Metadata.Name] || e.added && !known[e.Metadata.Name])
 	})
 	err = s.hub.await(ctx, w, selectors, 0, func() (bool, error) {
 		l, err = s.Line(ctx, line)

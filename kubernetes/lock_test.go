@@ -431,6 +431,35 @@ func (x *stranger) history(ctx context.Context) func(func(lease) bool) {
 	}
 }
 
+// Who watches a line is not woken by renewals of its leader's Lease.
+func TestBesideWatched(t *testing.T) {
+	t.Parallel()
+	x, open := beside(t)
+	s := open().live(t)
+	first(t, s, join(t, s, x.name, "web-1"))
+	watcher := open()
+	w := watcher.live(t)
+	l, err := w.Line(t.Context(), x.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		_, err := w.WatchLine(ctx, x.name, l)
+		ended <- err
+	}()
+	time.Sleep(ttl / 2) // it has looked for the first time
+	before := watcher.Requests()
+	time.Sleep(2 * ttl)
+	// The session, and a look at all sessions every half session time.
+	if sent := watcher.Requests() - before; sent > 2*(4+2+1)+3 {
+		t.Errorf("who watches a line in which nothing happens has sent %d requests in two session times", sent)
+	}
+	cancel()
+	<-ended
+}
+
 // What candidates of client-go would not wait behind is not possible beside them.
 func TestBesideRefuses(t *testing.T) {
 	t.Parallel()
