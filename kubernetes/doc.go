@@ -28,7 +28,7 @@
 //
 // Waiting (L3): a watch of all that belongs to one session: its Lease, and its members. Whoever waits for a member watches its
 // session; a process has one watch for each session that it waits for. Each session watches itself. If that watch does not tell
-// of its own renewals, all are opened anew, and all who wait look.
+// of its own renewals, all are opened anew, and all who wait look. So is one alone that does not tell of renewals of which a list does.
 //
 // # Guarded writes
 //
