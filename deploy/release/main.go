@@ -113,7 +113,7 @@ func next(root string) (string, error) {
 }
 
 // ready fails unless the commit is what the version is to be: nothing is changed, each module needs this version of the
-// library, and the tags are there.
+// library and of its other modules, and the tags are there.
 func ready(root, version string) error {
 	changed, err := git(root, "status", "--porcelain")
 	if err != nil {
@@ -143,8 +143,8 @@ func ready(root, version string) error {
 			return err
 		}
 		for _, r := range f.Require {
-			if r.Mod.Path == library && r.Mod.Version != version {
-				return fmt.Errorf("%s/go.mod needs %s %s, and not %s", folder, library, r.Mod.Version, version)
+			if (r.Mod.Path == library || strings.HasPrefix(r.Mod.Path, library+"/")) && r.Mod.Version != version {
+				return fmt.Errorf("%s/go.mod needs %s, and not %s", folder, r.Mod, version)
 			}
 		}
 	}
