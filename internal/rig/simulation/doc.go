@@ -69,7 +69,7 @@
 //   - The coordinator is paused: the ends of sessions, which stand still too, are not compared.
 //   - Drift: the deadline of a session may be later than its end at the coordinator by the
 //     drift, and the margin covers that. The term's own deadline may not.
-//   - The log goes back while a process cannot be reached: until the process comes back, the
+//   - The log goes back while a process cannot be reached, or has no session as it is about to open another one: until the process comes back, the
 //     log may have grown as far as the process had seen it, and so the process need not notice.
 //     Its terms are not held against others, nor what it wins with a member from before, nor
 //     what its observers see.
@@ -91,7 +91,8 @@
 //     Vacancies are checked only in the end.
 //   - Observers are compared with the truth only while no fault is in the way. An observer of
 //     both coordinators notices a move at its slow re-check, and is compared only in the end.
-//     The marks of package migrate may stay until their sessions have ended.
+//     The marks of package migrate may stay until their sessions have ended. An observer that has seen a raised
+//     fence is not compared between the deletion of the election and the moment when the first in line restores it.
 //
 // Three things are never tried, because package migrate excludes them: a process of the new
 // coordinator alone that begins before the migration, operators who take members away while an

@@ -7,6 +7,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect/operate"
+	"github.com/succession-dev/succession/memory"
 )
 
 // notice is how long a candidate may take to give up after its process was told that the
@@ -59,13 +60,16 @@ func (w *world) rewind() {
 }
 
 // setStale notes of whom nothing can be said until their processes are restarted: those
-// who cannot be told. The log may be as far again as they have seen it when they come back.
+// who cannot be told, as they cannot be reached or have no session at that moment. The log may be as far again as they have seen it
+// when they come back.
 func (w *world) setStale() {
+	sessions := w.sides[oldSide].c.Sessions()
 	for _, c := range w.candidates {
 		if c.client.ended {
 			continue
 		}
-		if !c.client.reachable() {
+		has := slices.ContainsFunc(sessions, func(s memory.SessionInfo) bool { return s.Client == c.client.name })
+		if !c.client.reachable() || !has {
 			c.stale = true
 		} else if c.position > w.rewinds.to {
 			c.client.told = true

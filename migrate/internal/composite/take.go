@@ -8,6 +8,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
+	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
@@ -22,7 +23,11 @@ func (s *session) takeTo(ctx context.Context, c *candidacy, pl backend.Place) (b
 	until := c.now().until
 	ctx, cancel := context.WithDeadlineCause(ctx, until, errPatience)
 	defer cancel()
-	pl, err := s.tryTo(ctx, c, pl)
+	first := pl
+	err := again.Try(ctx, s.abortedMeanwhile, func() (err error) {
+		pl, err = s.tryTo(ctx, c, first)
+		return err
+	})
 	if err == nil && pl.First {
 		c.change((*standing).succeed)
 		return pl, nil
@@ -36,6 +41,13 @@ func (s *session) takeTo(ctx context.Context, c *candidacy, pl backend.Place) (b
 		return backend.Place{}, fmt.Errorf("%w: %w: %w", backend.ErrNotMember, errPatience, why)
 	}
 	return pl, err
+}
+
+// abortedMeanwhile reports that a call to To has failed because the migration was aborted after To's line was read: what is aborted
+// there is sealed, and names From. The next look finds that, and the candidacy goes on by From.
+func (s *session) abortedMeanwhile(err error) bool {
+	var sealed *backend.SealedError
+	return errors.As(err, &sealed) && protocol.SameAddress(sealed.To, s.route.From)
 }
 
 func (s *session) tryTo(ctx context.Context, c *candidacy, pl backend.Place) (backend.Place, error) {
