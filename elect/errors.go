@@ -31,8 +31,8 @@ var (
 // again at the end of the line.
 var ErrStepDown = errors.New("step down")
 
-// ErrNotReady says that a candidate is not ready to lead; see [Options] Ready. Of a [LostError] it is why a
-// leader has handed over.
+// ErrNotReady says that a candidate is not ready to lead; see [Options] Ready. In a [LostError] it
+// says why the leader has handed over.
 var ErrNotReady = errors.New("not ready")
 
 // ErrPaused says that an operator has paused the election.
@@ -63,6 +63,6 @@ func (e *LostError) Is(target error) bool { return target == ErrLost }
 // Unwrap returns the reason.
 func (e *LostError) Unwrap() error { return e.Err }
 
-// passing reports whether a campaign goes on after err. If candidates gave up then, all of them
-// would at the same time.
+// passing reports whether a campaign goes on after err. Candidates must not give up after such an
+// error, because all of them would at the same time.
 func passing(err error) bool { return again.Passing(err) || errors.Is(err, ErrDeadline) }

@@ -40,7 +40,7 @@ func (k Kind) String() string {
 	return kinds[k]
 }
 
-// An Event is one step of a campaign, or says how its session and its term are, for elect.Options Trace.
+// An Event is one step of a campaign, or news of its session or its term, for elect.Options Trace.
 type Event struct {
 	Election string // its name
 	Kind     Kind
@@ -85,8 +85,9 @@ func Tee(fs ...func(Event)) func(Event) {
 	}
 }
 
-// Named returns a func that calls f with events that name election in place of their own. The recipes use it: their
-// events have the name of the lock or the queue, and not those of the lines that they make of it. It returns nil if f is.
+// Named returns a func that calls f with events that name election in place of their own. The
+// recipes use it: their events have the name of the lock or the queue, and not those of the lines
+// that the recipe consists of. If f is nil, Named returns nil.
 func Named(election string, f func(Event)) func(Event) {
 	if f == nil {
 		return nil
