@@ -75,8 +75,7 @@
 //
 // Where no candidate and no operator uses any of this, nothing is asked and nothing is written.
 // Otherwise the election's header says so, and each candidate that comes first looks once more at
-// the line. Versions of this package that do not know of it refuse such a header, with
-// [backend.ErrHeader].
+// the line.
 //
 // A candidate writes its readiness into a record below E.unready, beside the election E, each time
 // that it changes. If E is longer than about 225 bytes, there is no such record. Observers then see

@@ -23,7 +23,8 @@ var (
 	ErrDeadline = errors.New("no confirmation from the coordinator before the deadline")
 	// ErrRemoved says that somebody else removed the member from the line.
 	ErrRemoved = errors.New("an operator removed the member from the line")
-	// ErrAsked says that an operator asked this leader to resign. The text of an error that wraps it says who, and why.
+	// ErrAsked says that an operator asked this leader to resign. The text of an error that wraps
+	// it says who, and why.
 	ErrAsked = errors.New("asked to resign")
 )
 

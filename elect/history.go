@@ -19,8 +19,8 @@ import (
 )
 
 // A Past is one term in the history of an election. Its times are those of the wall clock of the
-// process that wrote them, so a term can seem to end before it began. One before 1970 is read as the beginning of 1970, and one
-// after 2199 as its end.
+// process that wrote them, so a term can seem to end before it began. One before 1970 is read as
+// the beginning of 1970, and one after 2199 as its end.
 type Past struct {
 	ID    string    `json:"id"`    // of the leader
 	Token uint64    `json:"token"` // of the term
@@ -43,9 +43,9 @@ type Past struct {
 // The newest term may have ended although Ended is zero: it lasts if its token is that of
 // [Election.Leader].
 //
-// History blocks for about one round trip, or two where [backend.Refresher] takes one. Its error matches [errors.ErrUnsupported] if the backend
-// has no records. The history is the record E.history, for an election named E. A deleted election
-// keeps it.
+// History blocks for about one round trip, or two where [backend.Refresher] takes one. Its error
+// matches [errors.ErrUnsupported] if the backend has no records. The history is the record
+// E.history, for an election named E. A deleted election keeps it.
 func (e *Election) History(ctx context.Context) ([]Past, error) {
 	s, err := e.fresh(ctx)
 	if err != nil {

@@ -35,7 +35,8 @@ type Leader struct {
 	Acknowledged bool `json:"acknowledged"` // it has said that its work has begun
 }
 
-// A State says who leads, or that nobody does, and why. States are equal (==) if nothing has changed for an observer.
+// A State says who leads, or that nobody does, and why. States are equal (==) if nothing has
+// changed for an observer.
 type State struct {
 	Leader Leader // the zero Leader if nobody leads
 	// Gate is the first member if that is pinned, so that nobody leads; otherwise the zero
@@ -89,8 +90,8 @@ func StateOf(line backend.Line) (State, []Candidate) {
 	return s, all
 }
 
-// Leader returns who leads now. If nobody does, the error is an [ErrNoLeader] that says why; see [State] Err. It blocks
-// for about one round trip, or two where [backend.Refresher] takes one.
+// Leader returns who leads now. If nobody does, the error is an [ErrNoLeader] that says why; see
+// [State] Err. It blocks for about one round trip, or two where [backend.Refresher] takes one.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	s, err := e.State(ctx)
 	if err == nil {

@@ -25,9 +25,9 @@ import (
 // Pause blocks until nobody stands in front of the gate. If ctx ends before, the error says who
 // stands there, and the election stays paused: the gate comes to the head when they have gone.
 //
-// It fails with [elect.ErrPaused] if the election is paused already, with [backend.ErrSealed] if the election has
-// moved to another coordinator, and with [ErrMoving] if a gate of a migration stands in the line. Its error
-// matches [errors.ErrUnsupported] if the backend has no pins.
+// It fails with [elect.ErrPaused] if the election is paused already, with [backend.ErrSealed] if
+// the election has moved to another coordinator, and with [ErrMoving] if a gate of a migration
+// stands in the line. Its error matches [errors.ErrUnsupported] if the backend has no pins.
 func (op *Operator) Pause(ctx context.Context, reason string) error {
 	says := value.Of{ID: op.by, Text: reason}
 	if err := header.CheckAsked(says); err != nil {

@@ -40,9 +40,10 @@ type ResignOptions struct {
 // trips, and for more if there are candidates with [elect.Options] Ready, or To is given. It does not wait until
 // another leads; use [elect.Election.Observe] for that. o may be nil.
 //
-// It returns [elect.ErrNoLeader] if nobody leads, and also [elect.ErrPaused] if the election is paused. If candidates
-// stand behind the leader and none of them is ready, or To is not, it asks nobody and returns [elect.ErrNotReady]
-// with their reasons. Its error matches [errors.ErrUnsupported] if the backend has no records.
+// It returns [elect.ErrNoLeader] if nobody leads, and also [elect.ErrPaused] if the election is
+// paused. If candidates stand behind the leader and none of them is ready, or To is not, it asks
+// nobody and returns [elect.ErrNotReady] with their reasons. Its error matches
+// [errors.ErrUnsupported] if the backend has no records.
 func (op *Operator) AskToResign(ctx context.Context, o *ResignOptions) (elect.Leader, error) {
 	if o == nil {
 		o = new(ResignOptions)
@@ -118,7 +119,8 @@ func noTerm(ctx context.Context, s backend.Session, line backend.Line) (uint64, 
 	if asked <= line.Token(m) {
 		return 0, nil
 	}
-	// The line was read before its header, so a later leader may have been asked in between. Then m has gone by now.
+	// The line was read before its header, so a later leader may have been asked in between. Then m
+	// has gone by now.
 	now, err := s.Head(ctx, m.Line)
 	if err != nil || len(now.Members) == 0 || now.Members[0].Position != m.Position || asked <= now.Token(m) {
 		return 0, err

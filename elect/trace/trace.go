@@ -1,4 +1,5 @@
-// Package trace says what candidates do, step by step, for metrics, logs and tests: see the Trace option of package elect.
+// Package trace says what candidates do, step by step, for metrics, logs and tests: see the Trace
+// option of package elect.
 package trace
 
 import (
@@ -52,8 +53,8 @@ type Event struct {
 	Worked time.Duration
 	// TTL is the session time that the coordinator has granted, 0 for none; in SessionOpened and Heartbeat only.
 	TTL time.Duration
-	// Number tells a heartbeat from all others of the process: elections that share a session are told of the same
-	// ones. 0 if the driver does not number them. In Heartbeat only.
+	// Number tells a heartbeat from all others of the process: elections that share a session are
+	// told of the same ones. 0 if the driver does not number them. In Heartbeat only.
 	Number uint64
 	// RoundTrip is the time from when a heartbeat was sent until it was known to count; in Heartbeat
 	// only.
