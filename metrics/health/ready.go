@@ -18,7 +18,7 @@ import (
 type Ready struct {
 	mu        sync.Mutex
 	begun     bool
-	elections map[string]*campaigns // with campaigns that are not over
+	elections map[string]*campaigns // with campaigns with campaigns that are not over
 }
 
 // campaigns are the campaigns of one election.
@@ -63,9 +63,9 @@ func (r *Ready) Trace(ev trace.Event) {
 	}
 }
 
-// ServeHTTP answers GET and HEAD: 200 if this process stands in the line of each election in which
-// it campaigns, and else
-// 503. Elections whose campaigns are over do not count, as their work is done. The body is a
+// ServeHTTP answers GET and HEAD with 200 if this process stands in the line of each election in
+// which it campaigns, and otherwise with 503. Elections whose campaigns are over do not count,
+// because their work is done. The body is a
 //      [Readiness] as JSON.
 func (r *Ready) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	var s Readiness
