@@ -65,8 +65,7 @@ func (r *Ready) Trace(ev trace.Event) {
 
 // ServeHTTP answers GET and HEAD with 200 if this process stands in the line of each election in
 // which it campaigns, and otherwise with 503. Elections whose campaigns are over do not count,
-// because their work is done. The body is a
-//      [Readiness] as JSON.
+// because their work is done. The body is a [Readiness] as JSON.
 func (r *Ready) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	var s Readiness
 	r.mu.Lock()
