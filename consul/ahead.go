@@ -10,7 +10,8 @@ import (
 
 // Ahead reads the line and the header in one snapshot; see [backend.Session]. For a member
 // of this session it does so once, and later reads only what may have changed in front of
-// the member; see [front]. Many that join a line together share readings of it. It blocks for about a round trip.
+// the member; see [front]. Many that join a line together share readings of it. It blocks for about
+// a round trip.
 func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
 	key, err := s.b.o.memberPath(m)
 	if err != nil {

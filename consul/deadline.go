@@ -32,8 +32,9 @@ func (s *session) Deadline() time.Time { return s.lease.Deadline() }
 // goes out beside one that has not been answered, and does not replace it: a server
 // without a leader holds requests for up to seven seconds (rpc_hold_timeout).
 //
-// When something makes the session doubt that it lives, or that its connection works, a renewal goes out at once. There
-// is one such renewal at a time: queries may break one after the other while none is answered.
+// When something makes the session doubt that it lives, or that its connection works, a renewal
+// goes out at once. There is one such renewal at a time: queries may break one after the other
+// while none is answered.
 func (s *session) keepAlive() {
 	ttl := s.b.o.TTL
 	wait := s.b.o.backoff()
@@ -95,8 +96,8 @@ func (s *session) renew(sent clock.Instant) error {
 		s.connected(begun)
 	}
 	if err == nil && entry == nil {
-		// A server that has only just become the leader may not have read all of its log: it then knows no session
-		// that is in the rest. A consistent read waits for that.
+		// A server that has only just become the leader may not have read all of its log: it then
+		// knows no session that is in the rest. A consistent read waits for that.
 		var known bool
 		if known, err = s.b.c.knows(ctx, id); err == nil && !known {
 			return s.unknown(id)

@@ -43,8 +43,8 @@ type places struct {
 
 	taken int // by queries that somebody awaits
 
-	// kept has an instant for each place of a query that was not answered: when the agent is done with the query,
-	// and the place is free.
+	// kept has an instant for each place of a query that was not answered: when the agent is done
+	// with the query, and the place is free.
 	kept []time.Time
 
 	crowded time.Time // until then, one query after the other is sent, with pauses
@@ -93,9 +93,10 @@ func (p *places) give(until time.Time) {
 }
 
 // broke says that the connection of a query has broken, before the query gives its place back. Mostly all
-// have broken then. If all queries were sent again at once, and at the next break again, the agent would soon have
-// no connections left for anybody at this address. So until the agent is done with them there are only half as many
-// again as there were. That is counted anew at the first break after that: there may be more queries by then.
+// have broken then. If all queries were sent again at once, and at the next break again, the agent
+// would soon have no connections left for anybody at this address. So until the agent is done with
+// them there are only half as many again as there were. That is counted anew at the first break
+// after that: there may be more queries by then.
 func (p *places) broke(o *Options) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -188,7 +189,8 @@ func (s *session) ration() {
 		case <-s.queued:
 		case <-tick:
 			tick = nil
-			// This comes before any of them is sent: one that the agent refuses each time would never be looked for.
+			// This comes before any of them is sent: one that the agent refuses each time would
+			// never be looked for.
 			if err := s.lookFor(waiting); err != nil && s.Context().Err() == nil {
 				s.b.o.Logger.Debug("could not look for all who have no query", "waiting", len(waiting), "err", err)
 			}
@@ -247,8 +249,9 @@ func (s *session) lookFor(queries []*query) (err error) {
 }
 
 // lookInto is lookFor for a folder. It reads the names of the keys, and not the values: they come with the index
-// of the last change, as the answer to a query does. Each folder is a request. So q goes to the end of the queue: if
-// there is no time for all folders before leaders are looked for again, the others are first next time.
+// of the last change, as the answer to a query does. Each folder is a request. So q goes to the end
+// of the queue: if there is no time for all folders before leaders are looked for again, the others
+// are first next time.
 func (s *session) lookInto(ctx context.Context, q *query) error {
 	s.mu.Lock()
 	if s.dequeue(q) {
@@ -270,9 +273,9 @@ func (s *session) lookInto(ctx context.Context, q *query) error {
 	return err
 }
 
-// lookAt is lookFor for as many entries as one request may read. Consul refuses the request if the token may not read
-// one of them. The others are read all the same, and the query for that one fails as it would have failed at
-// the agent.
+// lookAt is lookFor for as many entries as one request may read. Consul refuses the request if the
+// token may not read one of them. The others are read all the same, and the query for that one
+// fails as it would have failed at the agent.
 func (s *session) lookAt(ctx context.Context, some []*query) error {
 	var keys []string
 	for _, q := range some {

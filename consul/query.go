@@ -57,7 +57,8 @@ func (q *query) ended() <-chan struct{} {
 
 // block blocks until there may have been a change after index: there was one, the query's
 // time is over, or the query has failed. The caller then reads again, unless the answer
-// itself proves enough. stood says whether there was an entry at the index. block fails when ctx or the session ends.
+// itself proves enough. stood says whether there was an entry at the index. block fails when ctx or
+// the session ends.
 func (s *session) block(ctx context.Context, on topic, index uint64, stood bool) (*query, error) {
 	if err := s.Usable(ctx); err != nil {
 		return nil, err

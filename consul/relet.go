@@ -73,8 +73,8 @@ func (s *session) relet(ctx context.Context, from, leader string) error {
 		// If no answer comes, the next renewal must have time to try again.
 		attempt, cancel := context.WithTimeout(ctx, s.b.o.attempt())
 		defer cancel()
-		// The connection that renewals have works. Others may have fallen silent with the leader, and there is no
-		// time to find that out.
+		// The connection that renewals have works. Others may have fallen silent with the leader,
+		// and there is no time to find that out.
 		s.b.c.anew()
 		fresh, err := s.b.c.found(attempt)
 		if err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/succession-dev/succession/internal/naming"
 )
 
-// Rights returns the ACL policies for one election, on the prefix and the node of the URL: of a candidate, of who
-// only looks, and of an operator. Each begins with a line that says whose it is, and an empty line ends it. Rights
-// sends nothing.
+// Rights returns the ACL policies for one election, on the prefix and the node of the URL: of a
+// candidate, of an observer, and of an operator. Each begins with a line that says whose policy it
+// is, and ends with an empty line. Rights sends nothing.
 func Rights(u *coordinator.URL, election string) string {
 	o := &Options{Node: cmp.Or(u.Text("node", ""), defaultNode), AgentNode: u.Text("agent-node", "") == "on"}
 	o.Prefix = strings.Trim(u.Path, "/")

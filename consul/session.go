@@ -43,8 +43,9 @@ type session struct {
 
 	unheard chan struct{} // says that a query was [query].unheard
 	queued  chan struct{} // says that some in queue may have their turn, or wait for it since now
-	// doubted asks for a renewal at once. Somebody else has removed a leader's member, so Consul may have ended the
-	// session. Or the connection of a query has broken, so that for renewals may have broken, too.
+	// doubted asks for a renewal at once. Somebody else has removed a leader's member, so Consul
+	// may have ended the session. Or the connection of a query has broken, so that for renewals may
+	// have broken, too.
 	doubted chan struct{}
 }
 

@@ -27,9 +27,9 @@ const maxChecked = 1 << 14
 // its member has left, or Join has been given up, the key becomes one of the session's
 // [ghosts]. What etcd refuses leaves none.
 //
-// If it is to tell of a record, the transaction reads too: that record, the header, and whether the line is empty. It reads before it writes,
-// and at the same revision. So it tells where m stands if m is the first; whoever joins behind others asks
-// [session.Ahead].
+// If it is to tell of a record, the transaction reads too: that record, the header, and whether the
+// line is empty. It reads before it writes, and at the same revision. So it tells where m stands if
+// m is the first; whoever joins behind others asks [session.Ahead].
 func (s *session) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
 	return s.join(ctx, line, value, false, s.firstLook(line, record))
 }

@@ -52,13 +52,14 @@ func memberKey(lease int64, nth int, shared bool) string {
 	return key
 }
 
-// itemKey returns the name of an item that is appended when the log is known to have the revision. So its position is
-// larger. A random number follows, because many may append at one revision.
+// itemKey returns the name of an item that is appended when the log is known to have the revision.
+// So its position is larger. A random number follows, because many may append at one revision.
 func itemKey(revision int64) string {
 	return fmt.Sprintf("%s-%d", itemMark(uint64(revision)), 2+rand.IntN(1<<31-2))
 }
 
-// itemMark returns what the names of items begin with that were appended when the log was known to have the revision.
+// itemMark returns what the names of items begin with that were appended when the log was known to
+// have the revision.
 func itemMark(revision uint64) string { return fmt.Sprintf("%x", leaseMark|revision&(1<<48-1)) }
 
 // appendedAfter returns the revision in the name of an item; 0 if it is none.

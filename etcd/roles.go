@@ -10,9 +10,9 @@ import (
 	"github.com/succession-dev/succession/internal/naming"
 )
 
-// Rights returns the commands that make the roles for one election, under the prefix of the URL: of a candidate,
-// of who only looks, and of an operator. Each begins with a line that says whose it is, and an empty line ends it.
-// Rights sends nothing.
+// Rights returns the commands that make the roles for one election, under the prefix of the URL: of
+// a candidate, of an observer, and of an operator. Each begins with a line that says whose role it
+// is, and ends with an empty line. Rights sends nothing.
 func Rights(u *coordinator.URL, election string) string {
 	key := prefixOf(u.Path) + election
 	commands := func(role, header, fence, below string) string {

@@ -15,7 +15,8 @@ import (
 // A release is a version of etcd: 3, minor and patch.
 type release struct{ minor, patch int }
 
-// releases are the first ones of each minor version that keep to something; those of later minor versions do, too.
+// releases are the first ones of each minor version that keep to something; those of later minor
+// versions do, too.
 type releases []release
 
 var (
@@ -33,8 +34,8 @@ func (all releases) String() string {
 	return strings.Join(names, ", ")
 }
 
-// have reports whether the version is one of them, or later. A version that cannot be read is taken for a later one, and one that
-// precedes a release, such as 3.6.0-rc.0, for the one before.
+// have reports whether the version is one of them, or later. A version that cannot be read is taken
+// for a later one, and one that precedes a release, such as 3.6.0-rc.0, for the one before.
 func (all releases) have(version string) bool {
 	plain, _, early := strings.Cut(version, "-")
 	parts := strings.Split(plain, ".")
@@ -62,8 +63,8 @@ func (all releases) have(version string) bool {
 	return n[1] > all[len(all)-1].minor
 }
 
-// heedVersion warns, once for a backend, of a server that is too old. It goes by what one server tells of itself, which some versions
-// tell to root alone.
+// heedVersion warns, once for a backend, of a server that is too old. It goes by what one server
+// tells of itself, which some versions tell to root alone.
 func (s *session) heedVersion() {
 	if s.b.aged.Swap(true) {
 		return
@@ -80,7 +81,8 @@ func (s *session) heedVersion() {
 	}
 }
 
-// authenticates reports whether etcd asks who its clients are. Servers that do not say so to whoever logs in, also to nobody.
+// authenticates reports whether etcd asks who its clients are. Servers that do not say so to
+// whoever logs in, also to nobody.
 func (b *Backend) authenticates(ctx context.Context) bool {
 	if b.client.Username != "" {
 		return true

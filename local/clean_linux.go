@@ -22,8 +22,8 @@ import (
 // perFolder is how many folders are looked at for each that is made.
 const perFolder = 2
 
-// perCall is for how many of those that were made a call of clean looks, at most. The caller waits meanwhile: later
-// calls look for the others.
+// perCall is for how many of those that were made a call of clean looks, at most. The caller waits
+// meanwhile: later calls look for the others.
 const perCall = 4
 
 // unusedFor is how long nobody has joined, left or written in a folder that is removed.
@@ -94,8 +94,8 @@ func (c *cleaner) list(f *folder, name string) {
 }
 
 // removeUnused removes the folder of a name unless it has been used lately, a record is kept in it, or
-// somebody stands in its line. It does nothing if the name is locked, or if there is no @state: then the folder is not
-// known to be one of this package.
+// somebody stands in its line. It does nothing if the name is locked, or if there is no @state:
+// then the folder is not known to be one of this package.
 func (f *folder) removeUnused(name string) {
 	if !f.unused(name) {
 		return

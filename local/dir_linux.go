@@ -112,8 +112,9 @@ func (d dir) fail(op, file string, err error) error {
 }
 
 // open opens a file that must be of a kind, S_IFREG or S_IFIFO. It never waits, whatever kind of file a
-// stranger has put there. It fails with [ErrDamaged] if the file is of another kind, or if it also has a name elsewhere and is not
-// the folder's owner's, who may have made that link: to read from a FIFO takes from it.
+// stranger has put there. It fails with [ErrDamaged] if the file is of another kind, or if it also
+// has a name elsewhere and is not the folder's owner's, who may have made that link: to read from a
+// FIFO takes from it.
 func (d dir) open(file string, flags int, kind uint32) (fd int, is unix.Stat_t, err error) {
 	flags |= unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
 	fd, err = unix.Openat(d.fd, file, flags, 0)
@@ -196,8 +197,9 @@ func (d dir) remove(file string) error {
 	return nil
 }
 
-// touch changes nothing but the times of a FIFO, so that inotify wakes those who watch it. Whoever may write to the folder may have put
-// something else there, or given a name there to a file that is elsewhere: that is left alone.
+// touch changes nothing but the times of a FIFO, so that inotify wakes those who watch it. Whoever
+// may write to the folder may have put something else there, or given a name there to a file that
+// is elsewhere: that is left alone.
 func (d dir) touch(fifo string) {
 	fd, err := unix.Openat(d.fd, fifo, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -146,9 +146,10 @@ func (f *folder) check(t *top, fd int) (err error) {
 	return nil
 }
 
-// checkLinks fails if a link on the path is another user's, who may have led this process to a folder of root's, or of this
-// user's own. A link of the folder's own owner does no harm. fd is the folder that was opened. If that is not where
-// the path leads by now, somebody is exchanging links, and checkLinks fails.
+// checkLinks fails if a link on the path is another user's, who may have led this process to a
+// folder of root's, or of this user's own. A link of the folder's own owner does no harm. fd is the
+// folder that was opened. If that is not where the path leads by now, somebody is exchanging links,
+// and checkLinks fails.
 func (f *folder) checkLinks(path string, fd int, owner uint32) error {
 	rest, at := path, "/"
 	for range unix.PathMax { // links may lead in a circle by now
@@ -187,8 +188,8 @@ func (f *folder) checkLinks(path string, fd int, owner uint32) error {
 }
 
 // makeTop makes the folder, unless it is there, for this user alone, and opens it. Each folder that is
-// new is on disk when makeTop returns. It starts at a folder that it has opened and checked, and follows no link below:
-// another user may put one there meanwhile.
+// new is on disk when makeTop returns. It starts at a folder that it has opened and checked, and
+// follows no link below: another user may put one there meanwhile.
 func (f *folder) makeTop() error {
 	at, above, err := f.above()
 	if err != nil {
@@ -208,7 +209,8 @@ func (f *folder) makeTop() error {
 	return err
 }
 
-// above opens the lowest folder that is there of those that lead to the folder. It fails if a link of another user leads there.
+// above opens the lowest folder that is there of those that lead to the folder. It fails if a link
+// of another user leads there.
 func (f *folder) above() (fd int, path string, err error) {
 	for path = filepath.Dir(f.path); ; path = filepath.Dir(path) {
 		fd, err = unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)

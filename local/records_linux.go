@@ -198,7 +198,8 @@ func (s *session) followFolder(ctx context.Context, name string, bell bell, chec
 	}
 }
 
-// nearest says what inotify can watch: it only looks. It returns dir, or the nearest folder above it that exists.
+// nearest says what inotify can watch: it only looks. It returns dir, or the nearest folder above
+// it that exists.
 func nearest(dir string) (path string, is fs.FileInfo, err error) {
 	for path = dir; ; path = filepath.Dir(path) {
 		is, err = os.Stat(path)

@@ -9,13 +9,15 @@ import (
 	"github.com/succession-dev/succession/backend/kit/clock"
 )
 
-// Deadline lies a TTL after the newest heartbeat that was acknowledged was sent; the package comment says why nobody ends the session before
-// that. Every session keeps it in the future, whether it has a member in line or not.
+// Deadline lies a TTL after the newest heartbeat that was acknowledged was sent; the package
+// comment says why nobody ends the session before that. Every session keeps it in the future,
+// whether it has a member in line or not.
 func (s *session) Deadline() time.Time { return s.lease.Deadline() }
 
 func (s *session) TTL() time.Duration { return s.b.o.TTL }
 
-// MaxMargin leaves a quarter of the TTL between heartbeats, and another for one that is answered slowly; see [backend.Session].
+// MaxMargin leaves a quarter of the TTL between heartbeats, and another for one that is answered
+// slowly; see [backend.Session].
 func (s *session) MaxMargin() time.Duration { return s.b.o.TTL / 2 }
 
 // over returns why the session is over once its deadline has passed, and nil before that.

@@ -15,8 +15,9 @@ import (
 	"github.com/succession-dev/succession/backend/kit"
 )
 
-// A listener has the channels on which a session listens, and who waits for their notices. The goroutine that has the connection calls
-// changes, work and rest in turns; all others may be called by anybody.
+// A listener has the channels on which a session listens, and who waits for their notices. The
+// goroutine that has the connection calls changes, work and rest in turns; all others may be called
+// by anybody.
 type listener struct {
 	prefix string      // of the names of channels
 	own    atomic.Bool // the session should look after itself: its row may have gone, or the connection is new
@@ -138,7 +139,8 @@ func (l *listener) stir() {
 	}
 }
 
-// rest is called before the connection waits for notices until stop is called. It returns false if there is something to do first.
+// rest is called before the connection waits for notices until stop is called. It returns false if
+// there is something to do first.
 func (l *listener) rest(stop context.CancelFunc) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -241,8 +243,8 @@ func (l *listener) addLocked(ask func(*conn) (answer, error)) <-chan result {
 	return done
 }
 
-// changes returns the statements that make the server tell of what somebody waits for, and of nothing else, and what to call
-// when it does, which is nil if it does already.
+// changes returns the statements that make the server tell of what somebody waits for, and of
+// nothing else, and what to call when it does, which is nil if it does already.
 func (l *listener) changes(own string) (script string, done func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -300,8 +302,8 @@ func (s *session) listen(c *conn) error {
 	return nil
 }
 
-// look sends a request that only reads, on the connection that listens: it has just had a notice, and comes to it at once. If that
-// fails, look sends it again on another one.
+// look sends a request that only reads, on the connection that listens: it has just had a notice,
+// and comes to it at once. If that fails, look sends it again on another one.
 func (s *session) look(ctx context.Context, function string, args ...any) (answer, error) {
 	done := s.listener.add(func(c *conn) (answer, error) {
 		return s.ask(c, s.b.o.TTL/4, request{function: function, args: args})
@@ -317,8 +319,9 @@ func (s *session) look(ctx context.Context, function string, args ...any) (answe
 	return s.repeat(ctx, function, args...)
 }
 
-// watch calls look when the server tells of the channels, and again after each notice, until it says that it is done. at, which may be nil,
-// is what look has found of how far the head of the line is.
+// watch calls look when the server tells of the channels, and again after each notice, until it
+// says that it is done. at, which may be nil, is what look has found of how far the head of the
+// line is.
 func (s *session) watch(ctx context.Context, names []string, at *far, look func() (done bool, err error)) error {
 	w := make(chan struct{}, 1)
 	listens, leave := true, s.listener.enter(w, names)

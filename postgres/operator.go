@@ -32,8 +32,8 @@ func newOperator(u *coordinator.URL) (coordinator.Operator, error) {
 	return o, nil
 }
 
-// do runs statements in one transaction, and returns the first column of the last row. @ stands for the schema, and $1 and so on for the
-// values, which have no quotes in them.
+// do runs statements in one transaction, and returns the first column of the last row. @ stands for
+// the schema, and $1 and so on for the values, which have no quotes in them.
 func (o *operator) do(ctx context.Context, sql string, values ...string) (string, error) {
 	cfg, err := o.config()
 	if err != nil {

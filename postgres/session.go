@@ -16,7 +16,8 @@ import (
 	"github.com/succession-dev/succession/backend/kit/lease"
 )
 
-// A session is a row of the database. It ends when its deadline passes, when the row has gone, or when it is closed, whichever is first.
+// A session is a row of the database. It ends when its deadline passes, when the row has gone, or
+// when it is closed, whichever is first.
 type session struct {
 	kit.AlwaysFresh // there is one primary
 	kit.NoDates
@@ -195,8 +196,9 @@ type request struct {
 	begin func() error
 }
 
-// send sends a request once. If the connection of the session rests, that takes it, and otherwise another one. The limit counts from
-// when it can be sent. Its context is the session's, so that a connection is not lost each time that a caller gives up.
+// send sends a request once. If the connection of the session rests, that takes it, and otherwise
+// another one. The limit counts from when it can be sent. Its context is the session's, so that a
+// connection is not lost each time that a caller gives up.
 func (s *session) send(limit time.Duration, q request) (answer, error) {
 	if a, err, taken := s.listener.take(func(c *conn) (answer, error) { return s.ask(c, min(limit, s.b.o.TTL/4), q) }); taken {
 		return a, err

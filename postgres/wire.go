@@ -20,11 +20,12 @@ import (
 	"github.com/succession-dev/succession/internal/security"
 )
 
-// maxConns is how many connections a backend has for requests, at most. Each session has another one, which listens.
+// maxConns is how many connections a backend has for requests, at most. Each session has another
+// one, which listens.
 const maxConns = 4
 
-// A wire has the connections for requests. A request has a connection for itself until it is answered, so that one
-// that waits for a lock holds up no other.
+// A wire has the connections for requests. A request has a connection for itself until it is
+// answered, so that one that waits for a lock holds up no other.
 type wire struct {
 	config   func() (*pgconn.Config, error) // as it is at this moment
 	password *security.Secret               // nil is that of the configuration
@@ -75,7 +76,8 @@ func (w *wire) dial(ctx context.Context, told func(channel string)) (*conn, erro
 		return dial(ctx, network, addr)
 	}
 	cfg.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
-		// A commit for which the server has stopped waiting before a standby had it is told as done, with a warning.
+		// A commit for which the server has stopped waiting before a standby had it is told as
+		// done, with a warning.
 		if severity := n.SeverityUnlocalized; severity == "WARNING" || severity == "" {
 			c.warned = fmt.Errorf("%w: the server warns: %s", backend.ErrUnavailable, kit.Clip(n.Message))
 		}
@@ -127,8 +129,8 @@ func tooOld(version string) error {
 	return nil
 }
 
-// rotate has another of several hosts be tried first, after one that takes connections and commits nothing: a primary
-// that was deposed and does not know it.
+// rotate has another of several hosts be tried first, after one that takes connections and commits
+// nothing: a primary that was deposed and does not know it.
 func (w *wire) rotate(cfg *pgconn.Config) {
 	hosts := append([]*pgconn.FallbackConfig{{Host: cfg.Host, Port: cfg.Port, TLSConfig: cfg.TLSConfig}}, cfg.Fallbacks...)
 	k := int(w.turn.Load() % int64(len(hosts)))
@@ -139,8 +141,8 @@ func (w *wire) rotate(cfg *pgconn.Config) {
 // kill closes the connection at once, without telling the server.
 func (c *conn) kill() { c.Conn().Close() }
 
-// query sends a request once, and returns the rows of the answer. There is one at least. If it fails, the connection is
-// of no use any more, unless the server has answered with an error.
+// query sends a request once, and returns the rows of the answer. There is one at least. If it
+// fails, the connection is of no use any more, unless the server has answered with an error.
 func (c *conn) query(ctx context.Context, sql string, args ...any) ([]row, error) {
 	params, formats := make([][]byte, len(args)), make([]int16, len(args))
 	for i, a := range args {
@@ -175,8 +177,9 @@ func (c *conn) query(ctx context.Context, sql string, args ...any) ([]row, error
 	return rows, nil
 }
 
-// execute sends one statement, which is a transaction. Where the default of the server, the database or the role is another
-// isolation than READ COMMITTED, the transaction says so, in the same round trip.
+// execute sends one statement, which is a transaction. Where the default of the server, the
+// database or the role is another isolation than READ COMMITTED, the transaction says so, in the
+// same round trip.
 func (c *conn) execute(ctx context.Context, sql string, params [][]byte, formats []int16) *pgconn.Result {
 	switch {
 	case c.w.explicit.Load():
@@ -218,8 +221,9 @@ func (c *conn) script(ctx context.Context, sql string) error {
 	return cmp.Or(answered(ctx, err), c.warned)
 }
 
-// with calls f with a connection for requests, and returns what f returns. It takes a new one if none is free, and again if the
-// server has closed the one that was free before f could send anything.
+// with calls f with a connection for requests, and returns what f returns. It takes a new one if
+// none is free, and again if the server has closed the one that was free before f could send
+// anything.
 func (w *wire) with(ctx context.Context, f func(*conn) error) error {
 	select {
 	case w.room <- struct{}{}:

@@ -77,8 +77,8 @@ func (s *session) reading(ctx context.Context, line string, sent func()) (readin
 	return r, err
 }
 
-// placed says where o stands, as a reading of its line tells. beat is the heartbeat that was sent with it; nil for
-// none.
+// placed says where o stands, as a reading of its line tells. beat is the heartbeat that was sent
+// with it; nil for none.
 func (s *session) placed(ctx context.Context, o *member, r reading, beat <-chan error) (p backend.Place, err error) {
 	standing, h := r.standing, r.header
 	index := r.find(o.key())

@@ -39,9 +39,9 @@ const (
 	// other names (kazoo/recipe/lock.py, _contenders_re).
 	Kazoo Format = "kazoo"
 
-	// KazooReadWrite is that of Kazoo and, for shared members, <32 hex digits>__rlock__, as
-	// in kazoo's WriteLock and ReadLock. It is apart from Kazoo because Election and Lock do
-	// not see shared members, and would lead beside them.
+	// KazooReadWrite is like Kazoo and, for shared members, <32 hex digits>__rlock__, as in kazoo's
+	// WriteLock and ReadLock. It differs from Kazoo because Election and Lock do not see shared
+	// members, and would lead beside them.
 	KazooReadWrite Format = "kazoo-rw"
 )
 

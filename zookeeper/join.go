@@ -42,8 +42,8 @@ type join struct {
 }
 
 // Join implements [backend.Session]. It takes two round trips: one to create the member, and one for all that is
-// read then, which goes out together: the member's znode and, if a record is given, the places of the line, the header
-// unless that is known, and whether there is such a record.
+// read then, which goes out together: the member's znode and, if a record is given, the places of
+// the line, the header unless that is known, and whether there is such a record.
 func (s *session) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
 	return s.join(ctx, &join{name: line, prefix: s.options.namePrefix(), value: value, record: record})
 }
@@ -92,8 +92,8 @@ func (s *session) undo(o *member) {
 	}
 }
 
-// lineJoins is what the joins in one line have in common: each has the lock to read, and to write while it looks for
-// a member whose create was not answered.
+// lineJoins is what the joins in one line have in common: each has the lock to read, and to write
+// while it looks for a member whose create was not answered.
 type lineJoins struct {
 	sync.RWMutex
 	users int // the session's mu guards it
@@ -316,7 +316,8 @@ func (j *join) verify(ctx context.Context, at string) (*member, error) {
 	}, nil
 }
 
-// made returns the czxid of the line's znode. If the join is to tell the place, it reads the whole line for that.
+// made returns the czxid of the line's znode. If the join is to tell the place, it reads the whole
+// line for that.
 func (j *join) made(ctx context.Context) (int64, error) {
 	if j.record != "" {
 		r, err := kit.Retry(ctx, pauses(), passing, func(ctx context.Context) (reading, error) { return j.s.reading(ctx, j.name, func() {}) })
@@ -332,8 +333,8 @@ func (j *join) made(ctx context.Context) (int64, error) {
 	return up.Czxid, nil
 }
 
-// absent returns that there is no such record, if that is so. It leaves no watch behind, which would stay for each
-// name that was ever used.
+// absent returns that there is no such record, if that is so. It leaves no watch behind, which
+// would stay for each name that was ever used.
 func (s *session) absent(ctx context.Context, name string) *backend.Record {
 	if _, err := retry(ctx, s, stat(s.options.path(name))); err != zk.ErrNoNode {
 		return nil

@@ -66,8 +66,9 @@ func (s *session) Get(ctx context.Context, name string) (backend.Record, error) 
 	return record(name, n), err
 }
 
-// Refresh implements [backend.Refresher], by a quorum write that changes nothing. The request that ZooKeeper has for it,
-// sync, would be cheaper, but a leader that is cut off from the ensemble, and does not know yet, answers it by itself.
+// Refresh implements [backend.Refresher], by a quorum write that changes nothing. The request that
+// ZooKeeper has for it, sync, would be cheaper, but a leader that is cut off from the ensemble, and
+// does not know yet, answers it by itself.
 func (s *session) Refresh(ctx context.Context) error {
 	_, err := retry(ctx, s, barrier("/"))
 	return err
@@ -177,8 +178,9 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If, tall
 	path := s.options.path(name)
 	fresh := false
 	wait := pauses()
-	// Where the count has moved, somebody else has deleted a record, probably another one. Whoever may write to the count can have that
-	// happen all the time. The pauses are short, as each try has the same chance to fall between two such writes.
+	// Where the count has moved, somebody else has deleted a record, probably another one. Whoever
+	// may write to the count can have that happen all the time. The pauses are short, as each try
+	// has the same chance to fall between two such writes.
 	counting := backoff.Backoff{Min: time.Millisecond, Max: 4 * time.Millisecond}
 	for {
 		p, err := s.premises(ctx, path, cond, tallied)

@@ -20,13 +20,15 @@ import (
 // nobody has ever written it. ZooKeeper makes sure of both as it deletes. Whoever joins makes the znode
 // anew, and its numbers then begin at 0. Positions are those of the log, and go on.
 //
-// As names come again, a request that names a member of before must not come so late that it meets another. That is
-// why the znode must have been empty for so long. A session whose time is longer than this one's could send
-// one: if somebody else has removed its member, and its own request to remove it is under way for all that time.
+// As names come again, a request that names a member of before must not come so late that it meets
+// another. That is why the znode must have been empty for so long. A session whose time is longer
+// than this one's could send one: if somebody else has removed its member, and its own request to
+// remove it is under way for all that time.
 //
-// What another session has made is left alone, since it may have an ACL that an operator has chosen. So is everything
-// if the ACL protects its creator: whoever may create znodes on the prefix could take the name. And so it is if the
-// names are those of another library: some of them make a line once and rely on it.
+// What another session has made is left alone, since it may have an ACL that an operator has
+// chosen. So is everything if the ACL protects its creator: whoever may create znodes on the prefix
+// could take the name. And so it is if the names are those of another library: some of them make a
+// line once and rely on it.
 
 // A made znode is one that the session has made.
 type made struct {
