@@ -1,5 +1,5 @@
-// Package succession opens coordinators, and has the errors of the whole library: it is what an application imports
-// beside elect, or one of the recipes, and a driver.
+// Package succession opens coordinators, and has the errors of the whole library: it is what an
+// application imports beside elect, or one of the recipes, and a driver.
 //
 //	import (
 //		"github.com/succession-dev/succession"
@@ -15,16 +15,16 @@
 //
 // # The other packages
 //
-//   - elect: elections, terms, and what observers see. Package operate below it is for who runs them, package trace
-//     for who measures them.
+//   - elect: elections, terms, and what observers see. Package operate below it is for who runs
+//     them, package trace for who measures them.
 //   - recipes/lock, queue, barrier, group, record and task: what else one builds on a line.
 //   - zookeeper, etcd, consul and local are the drivers. A program links only those that it imports.
 //   - memory is a driver for tests: a coordinator inside the process, with faults on demand.
 //   - conformance checks whether a driver, and a coordinator, keep the contract.
 //   - migrate moves a live election from one coordinator to another.
 //   - spread has each election on one of several clusters, by its name.
-//   - backend is the contract between all of these and the drivers, for who writes a driver. Its package comment has
-//     the glossary: coordinator, session, member, token, deadline, margin.
+//   - backend is the contract between all of these and the drivers, for who writes a driver. Its
+//     package comment has the glossary: coordinator, session, member, token, deadline, margin.
 //   - cmd/succession is the command.
 //
 // The rest of the tree, and how it is tested, is in CONTRIBUTING.md.
@@ -39,8 +39,9 @@ import (
 	"github.com/succession-dev/succession/backend/coordinator"
 )
 
-// A Backend is a process's handle on one coordinator. All elections, locks and records of a process share one, and with
-// it one session. It is safe for concurrent use. Close ends the session, and with it all that the process has joined.
+// A Backend is a process's handle on one coordinator. All elections, locks and records of a process
+// share one, and with it one session. It is safe for concurrent use. Close ends the session, and
+// with it all that the process has joined.
 type Backend = backend.Backend
 
 // A Record is a small value in the coordinator, with its version.
@@ -57,8 +58,8 @@ const (
 
 // Errors that calls on a coordinator return, for use with [errors.Is]. Those of leadership are in package elect.
 var (
-	// ErrUnavailable says that the coordinator could not be reached, or that its answer was lost: a write may have
-	// taken effect. It may pass.
+	// ErrUnavailable says that the coordinator could not be reached, or that its answer was lost: a
+	// write may have taken effect. It may pass.
 	ErrUnavailable = backend.ErrUnavailable
 	// ErrSessionEnded says that the session has ended, and with it the places in line.
 	ErrSessionEnded = backend.ErrSessionEnded
@@ -68,8 +69,8 @@ var (
 	ErrVersion = backend.ErrVersion
 	// ErrSealed says that the election has moved to another coordinator.
 	ErrSealed = backend.ErrSealed
-	// ErrReset says that the coordinator was rebuilt, or restored from a backup. Raise the fence, then restart this
-	// process.
+	// ErrReset says that the coordinator was rebuilt, or restored from a backup. Raise the fence,
+	// then restart this process.
 	ErrReset = backend.ErrReset
 	// ErrDenied says that the coordinator refuses the credentials, or the right.
 	ErrDenied = backend.ErrDenied
@@ -81,11 +82,13 @@ var (
 	ErrClosed = backend.ErrClosed
 )
 
-// Open returns a handle on the coordinator that the URL names, such as "etcd://h1:2379,h2:2379/app". It checks the URL,
-// and the files that it names, at once: the error says what is wrong, and lists what is known. It does not connect and
-// does not block, as in package database/sql: so a program can start before its coordinator. The first call that needs
-// the coordinator connects. [elect.Election] Run, and all that waits in line, tries again until it is there; other calls
-// fail with [ErrUnavailable] after the connect timeout, five seconds unless the URL says otherwise.
+// Open returns a handle on the coordinator that the URL names, such as
+// "etcd://h1:2379,h2:2379/app". It checks the URL, and the files that it names, at once: the error
+// says what is wrong, and lists what is known. It does not connect and does not block, as in
+// package database/sql: so a program can start before its coordinator. The first call that needs
+// the coordinator connects. [elect.Election] Run, and all that waits in line, tries again until it
+// is there; other calls fail with [ErrUnavailable] after the connect timeout, five seconds unless
+// the URL says otherwise.
 //
 // A driver is there if its package is imported. The caller closes the backend.
 //
@@ -98,8 +101,9 @@ func Open(url string) (Backend, error) {
 	return b, nil
 }
 
-// Connect is [Open] for who wants to know at once whether the coordinator is there: it also opens the session. It blocks
-// until the coordinator has answered, ctx ends, or the connect timeout has passed ([ErrUnavailable]).
+// Connect is [Open] for who wants to know at once whether the coordinator is there: it also opens
+// the session. It blocks until the coordinator has answered, ctx ends, or the connect timeout has
+// passed ([ErrUnavailable]).
 func Connect(ctx context.Context, url string) (Backend, error) {
 	b, err := Open(url)
 	if err != nil {

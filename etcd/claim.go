@@ -70,7 +70,7 @@ type reach struct {
 	upTo  uint64 // the number in the key at which the range ends
 }
 
-// maxReaches is of how many lines a session remembers how far it reads.
+// maxReaches is for how many lines a session remembers how far it reads.
 const maxReaches = 1 << 10
 
 // reach notes that item was found among those read, in order, when so many were claimed.
@@ -124,8 +124,8 @@ func (s *session) Claim(ctx context.Context, line, value, record string, item ba
 	})
 }
 
-// judgeClaim says where a claim stands of which that is not known, because the answer to its
-// creation was lost, or because others have claimed the same item.
+// judgeClaim returns the place of a claim if that is not known, because the answer to its creation
+// was lost, or because others have claimed the same item.
 func (s *session) judgeClaim(ctx context.Context, m, item backend.Member) (*backend.Place, error) {
 	heartbeat, resp, err := s.ask(ctx, m, clientv3.OpGet(s.b.folder(m.Line), clientv3.WithPrefix()),
 		clientv3.OpGet(s.b.member(item), clientv3.WithKeysOnly()))

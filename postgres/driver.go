@@ -24,7 +24,7 @@ func init() {
 		Setup:    setup,
 		Operator: newOperator,
 		// Others see a number when they send their own heartbeat, and wait for a twentieth more
-		// than a session time. Who is far from the head sends few, but some of the sixteen who
+		// than a session time. Sessions far from the head send few, but some of the sixteen that
 		// observe a session send theirs within any quarter of a session time.
 		Slack: func(ttl time.Duration) time.Duration { return ttl/4 + ttl/20 + ttl/10 },
 		Probe: coordinator.Probe{

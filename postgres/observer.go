@@ -11,10 +11,10 @@ import (
 // An observer is what a session has seen of others in this life of the server. Only the goroutine
 // that sends the heartbeats uses it.
 //
-// Each session looks at the next ones in a ring, so that every session is looked at as long as
-// there are others, whoever stands in line. If most of them are silent, it looks at more, until all
-// that it looks at are known to live: behind a thousand that have crashed at once it must not take
-// a session time for each few.
+// Each session looks at the next ones in a ring, whether it stands in a line or not, so every
+// session is observed as long as there are others. If most of the observed ones are silent, it
+// looks at more, until all of them are known to live: if a thousand have crashed at once, they must
+// not be ended a few at a time, each after a session time.
 type observer struct {
 	life  string
 	since clock.Instant // when the first answer of this life came
@@ -68,7 +68,7 @@ func (o *observer) see(now clock.Instant, ttl time.Duration, life, others string
 		}
 		next[id] = at
 	}
-	o.seen = next // those that have left the window are somebody else's
+	o.seen = next // other sessions observe those that have left the window
 	switch n := len(next); {
 	case silent > n/2:
 		o.wide = min(8*n, widest)
@@ -92,14 +92,14 @@ func parseOther(text string) (id string, beat int64, ttl time.Duration, ok bool)
 	return f[0], beat, time.Duration(ms) * time.Millisecond, true
 }
 
-// over reports whether this life has been observed for long enough that somebody may be first in
+// over reports whether this life has been observed for long enough that a member may be first in
 // its era. held is the longest session time; 0 says that it was known before.
 func (o *observer) over(now clock.Instant, held time.Duration) bool {
 	return held > 0 && now.Sub(o.since) >= waited(held)
 }
 
-// due returns those whose time has come, and how long it is until the next one's. If one is still
-// there a quarter of its session time later, its time has come again.
+// due returns the sessions whose time has come, and how long it is until the next one's time. If
+// one is still there a quarter of its session time later, its time has come again.
 func (o *observer) due(now clock.Instant, most time.Duration) (ids, beats []string, next time.Duration) {
 	next = most
 	for id, at := range o.seen {

@@ -31,7 +31,7 @@ type Backend struct {
 
 var _ backend.Backend = (*Backend)(nil)
 
-// parameters are those of a URL that PostgreSQL's own clients know by these names.
+// parameters are the parameters of a URL that PostgreSQL's own clients have under the same names.
 var parameters = []string{"user", "service", "servicefile", "passfile", "sslmode", "sslrootcert", "sslcert", "sslkey", "sslnegotiation", "sslsni", "krbsrvname", "krbspn", "channel_binding"}
 
 // Open returns a backend for a URL:
@@ -181,8 +181,8 @@ func (b *Backend) saw(n int64) {
 // largest number that it has given, clock what its clock says as a number, and life the present
 // one.
 //
-// A server that has taken over may have lost the newest numbers. It gives larger ones all the same
-// if its clock says so.
+// A server that has taken over may have lost the newest numbers. If its clock is right, it
+// nevertheless gives larger ones.
 func (b *Backend) known(id, life string, top, clock int64) error {
 	era := life[:max(0, strings.LastIndexByte(life, '/'))]
 	if b.era != "" && era != b.era {
@@ -195,7 +195,7 @@ func (b *Backend) known(id, life string, top, clock int64) error {
 	return nil
 }
 
-// heed refuses a server on whose commits nobody can rely, and warns of one that may lose some.
+// heed refuses a server whose commits are not safe, and warns of one that may lose some.
 func (b *Backend) heed(lacks string) error {
 	const fsync, standby = "fsync", "standby"
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/succession-dev/succession/internal/security"
 )
 
-// An operator is a [coordinator.Operator] that uses the tables, as whoever has the rights of their owner.
+// An operator is a [coordinator.Operator] that uses the tables, with the rights of their owner.
 type operator struct {
 	config   func() (*pgconn.Config, error)
 	password *security.Secret // nil for none

@@ -9,15 +9,16 @@ import (
 	"github.com/succession-dev/succession/backend/kit"
 )
 
-// errHeld says that another server has taken over, and that whoever led before it may still do so.
+// errHeld says that another server has taken over, and that an earlier leader may still believe to
+// lead.
 var errHeld = errors.New("another server has taken over, and who led before may still believe to lead")
 
-// Ahead says where m stands; see [backend.Session]. One request reads all of it. It makes a
-// heartbeat along if nobody stands in front and the deadline needs one, or if a commit proves that
+// Ahead says where m stands; see [backend.Session]. One request reads all of it. If nobody stands
+// in front, it also makes a heartbeat when the deadline needs one, or when a commit must prove that
 // the server has not been deposed.
 //
-// When another server has taken over, Ahead waits with the answer that m is first until nobody who
-// was lost can lead any more.
+// When another server has taken over, Ahead returns that m is first only when no lost leader can
+// still lead.
 func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
 	p, _, err := s.ahead(ctx, m, s.repeat)
 	return p, err
@@ -66,7 +67,7 @@ func (s *session) placeOf(m backend.Member, a answer) (p backend.Place, depth in
 			return p, 0, errHeld
 		}
 		if !s.led.Swap(true) && s.listener.quiet() {
-			s.listener.stir() // it has sent fewer heartbeats than who leads
+			s.listener.stir() // it has sent fewer heartbeats than a leader
 		}
 		if beaten {
 			s.acknowledged(number, a.sent)

@@ -167,7 +167,7 @@ type answer struct {
 
 func (a *answer) first() *row { return &a.rows[0] }
 
-// judge returns what an answer refuses, and ends the session if it has none any more.
+// judge returns the error of an answer that refuses, and ends the session if its row has gone.
 func (s *session) judge(rows []row, sent clock.Instant, err error) (answer, error) {
 	a := answer{rows: rows, sent: sent}
 	if err == nil {
@@ -182,7 +182,7 @@ func (s *session) judge(rows []row, sent clock.Instant, err error) (answer, erro
 	case errors.Is(err, errNoSchema):
 		s.End(fmt.Errorf("%w: %w", backend.ErrReset, err))
 	}
-	if ended := s.Alive(); ended != nil { // an answer that comes too late is none
+	if ended := s.Alive(); ended != nil { // a late answer does not count
 		return a, ended
 	}
 	return a, err
@@ -273,7 +273,7 @@ func (s *session) await(ctx context.Context, f func() (answer, error)) (answer, 
 	}
 }
 
-// release has the database end the session. It tries for a TTL: then other sessions end it.
+// release makes the database end the session. It tries for a TTL: then other sessions end it.
 func (s *session) release(ctx context.Context) error {
 	s.b.o.Logger.Info("session ended", "session", s.id, "why", s.Ended())
 	ctx, cancel := context.WithTimeout(ctx, s.b.o.TTL)

@@ -13,9 +13,9 @@ import (
 )
 
 // A claim for the item n_0000000007 is called n_0000000007-read-0000000003: so a list of names
-// tells which items are claimed, and by whom first. A line that was made anew under its old name
-// gives its items the old numbers. Such an item looks claimed as long as a claim for the former one
-// of its name stands.
+// shows which items are claimed, and which claim is the first. A line that was made anew under its
+// old name gives its items the old numbers. Such an item looks claimed as long as a claim for the
+// former one of its name stands.
 
 func claimPrefix(item string) string { return item + "-" + recipeRead }
 
@@ -78,7 +78,7 @@ func (s *session) free(ctx context.Context, items, claims string) (m backend.Mem
 func (s *session) Claim(ctx context.Context, line, value, record string, item backend.Member) (backend.Joined, error) {
 	at, err := s.options.member(item)
 	if err == nil {
-		_, err = s.options.sharedPrefix() // it fails where others would not see shared members
+		_, err = s.options.sharedPrefix() // it fails if others would not see shared members
 	}
 	if err != nil {
 		return backend.Joined{}, err

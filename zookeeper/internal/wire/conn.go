@@ -151,9 +151,9 @@ func (w *wire) sending(frame []byte, sent clock.Instant) ([]byte, error) {
 }
 
 // awaits is called when the server begins to owe an answer, and with each frame that comes from
-// then on, and each part of a long one. If none comes for a quarter of the session time while an answer is due, the connection
-// is broken. A leader sends a heartbeat in each sixth, and has time left to send the next one to
-// another server. The caller holds mu.
+// then on, and each part of a long one. If none comes for a quarter of the session time while an
+// answer is due, the connection is broken. A leader sends a heartbeat in each sixth, and has time
+// left to send the next one to another server. The caller holds mu.
 func (w *wire) awaits() {
 	var end time.Time // none
 	if len(w.pings)+len(w.requests) > 0 {
