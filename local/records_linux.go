@@ -171,7 +171,7 @@ func (s *session) follow(ctx context.Context, name string, bell bell, check func
 
 // followFolder follows the name until its folder is made or removed, because inotify must
 // then watch another folder. If the name has no folder, it watches the nearest one above,
-// and does not make the folder: whoever only looks makes nothing.
+// and does not make the folder, because a call that only looks makes nothing.
 func (s *session) followFolder(ctx context.Context, name string, bell bell, check func() (bool, error)) (done bool, err error) {
 	if err := s.Usable(ctx); err != nil {
 		return false, err

@@ -129,7 +129,7 @@ func (c *Coordinator) leave(m backend.Member, l *lease) error {
 	return nil
 }
 
-// drop removes m, whoever owns it.
+// drop removes m of any session.
 func (c *Coordinator) drop(m backend.Member) {
 	if l := c.leases[c.store.remove(m)]; l != nil {
 		l.disown(m)

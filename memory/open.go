@@ -114,7 +114,7 @@ var _ backend.Backend = (*Backend)(nil)
 // Name returns the name that the client was made with.
 func (b *Backend) Name() string { return b.name }
 
-// An opening is the request for a new session. All who want a session meanwhile wait for
+// An opening is the request for a new session. All callers that want a session meanwhile wait for
 // the same one.
 type opening struct {
 	id    uint64
@@ -220,7 +220,7 @@ func (b *Backend) fail(o *opening, err error) {
 	b.release(o.id)
 }
 
-// abandon ends the opening for those who wait for it.
+// abandon ends the opening for its waiters.
 func (b *Backend) abandon(o *opening, err error) {
 	o.ended, o.err = true, err
 	o.timer.Stop()
