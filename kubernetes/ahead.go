@@ -188,5 +188,13 @@ func (s *session) judge(ctx context.Context, m backend.Member, self, nearest, re
 	if p, err = kit.PlaceOf(m, ahead, h); err != nil {
 		return p, "", err
 	}
+	if p.First && s.b.beside() {
+		if ahead, err = s.takeLock(ctx, m); err != nil {
+			return p, "", err
+		}
+		if ahead != nil {
+			p = backend.Place{Ahead: *ahead, Header: h}
+		}
+	}
 	return p, record.said(), s.Alive()
 }

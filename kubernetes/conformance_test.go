@@ -23,13 +23,23 @@ import (
 // to the tests of the driver, which would disturb what it measures. It takes five minutes of a processor, so it is for ./test all.
 func TestConformance(t *testing.T) {
 	lane.All(t)
-	conformance.Run(t, harness(t, 1))
+	conformance.Run(t, harness(t, 1, kubernetes.Options{}))
 }
 
-// harness is that of so many API servers on one etcd. The clients are spread over them.
-func harness(t *testing.T, servers int) conformance.Harness {
+// TestConformanceBeside runs the rules with a Lease of client-go's in each election. It has neither shared members nor pins.
+func TestConformanceBeside(t *testing.T) {
+	lane.All(t)
+	h := harness(t, 1, kubernetes.Options{As: kubernetes.ClientGo})
+	delete(h.Waive, "Queue.cost") // without shared members there are no queues
+	h.Waive["L1.apart"] = "it joins a line with an underscore in its name, which no Lease has"
+	h.Waive["Lock.cost"] = "who is first also takes the Lease, and who leaves clears it: some four requests more"
+	conformance.Run(t, h)
+}
+
+// harness is that of so many API servers on one etcd, and clients with the options o. The clients are spread over them.
+func harness(t *testing.T, servers int, o kubernetes.Options) conformance.Harness {
 	k := coordtest.NewKubernetes(t, &coordtest.KubernetesOptions{Servers: servers})
-	url := "kubernetes://default?ttl=" + ttl.String() + "&kubeconfig=" + kubeconfig(t, k, coordtest.KubernetesToken)
+	url := "kubernetes://default?ttl=" + ttl.String() + "&as=" + string(o.As) + "&kubeconfig=" + kubeconfig(t, k, coordtest.KubernetesToken)
 	operator := rig.OperatorOf(t, url)
 	var opened atomic.Int64
 	h := conformance.Harness{
@@ -39,7 +49,7 @@ func harness(t *testing.T, servers int) conformance.Harness {
 		Slack:     ttl * 5 / 4, // sessions that nobody waits for are looked at about once in a TTL
 		Latency:   max(4*time.Second, ttl),
 		Open: func(context.Context) (backend.Backend, error) {
-			c, err := open(k, k.Addrs()[opened.Add(1)%int64(servers)], kubernetes.Options{})
+			c, err := open(k, k.Addrs()[opened.Add(1)%int64(servers)], o)
 			if err != nil {
 				return nil, err
 			}
@@ -107,5 +117,5 @@ func reference(t testing.TB) func(context.Context) error {
 // TestConformanceTwo runs the rules on two API servers that keep their data in one etcd. The clients are spread over them.
 func TestConformanceTwo(t *testing.T) {
 	lane.All(t)
-	conformance.Run(t, harness(t, 2))
+	conformance.Run(t, harness(t, 2, kubernetes.Options{}))
 }

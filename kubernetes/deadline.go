@@ -9,8 +9,9 @@ import (
 )
 
 // Deadline lies a TTL after the newest renewal that was answered was sent; the package comment says why nobody ends the session
-// before that. Every session keeps it in the future, whether it has a member in line or not.
-func (s *session) Deadline() time.Time { return s.lease.Deadline() }
+// before that. Every session keeps it in the future, whether it has a member in line or not. Beside client-go it is that of a lock
+// which the session holds, if that is earlier.
+func (s *session) Deadline() time.Time { return time.Now().Add(s.left()) }
 
 func (s *session) TTL() time.Duration { return s.b.o.TTL }
 

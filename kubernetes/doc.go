@@ -28,7 +28,7 @@
 //
 // Waiting (L3): a watch of all that belongs to one session: its Lease, and its members. Whoever waits for a member watches its
 // session; a process has one watch for each session that it waits for. Each session watches itself. If that watch does not tell
-// of its own renewals, all are opened anew, and all who wait look.
+// of its own renewals, all are opened anew, and all who wait look. So is one alone that does not tell of renewals of which a list does.
 //
 // # Guarded writes
 //
@@ -55,6 +55,42 @@
 //
 // Whoever waits behind a member observes its session. Two of all sessions look at all others about once in a TTL, so that those
 // end for which nobody waits.
+//
+// # Beside client-go
+//
+// With [ClientGo] as the format (as=client-go in the URL) whoever is first in a line leads only while it also holds the Lease for
+// which candidates of client-go's leaderelection compete, and which client-go calls the lock. Its name is the whole name of the
+// election with a dot for each slash: reports, or app.reports with the prefix app. Its holder is what the member says of itself and
+// its key, so kubectl get lease shows who leads. All of one line say the same: a leader that was opened without the format holds no lock.
+//
+//  1. Every writer of a lock names the version that it has read; client-go does, too. So whoever has the lock at a version that it has
+//     written knows that nobody else has had it since, until it is written again.
+//  2. A candidate of client-go takes the lock when nobody holds it, or when it has seen the same record for the time that the record
+//     says, by its own clock. It compares times in whole seconds. So each of our renewals moves renewTime on by a second at least, whatever
+//     the wall clock does: each is another record to whoever sees it. The record says 21/20 of TTL, in whole seconds, at least.
+//  3. A renewal that was sent at s and is answered was committed at s or later, and seen later still. Nobody of client-go takes the lock
+//     before s + TTL. That is the deadline of the lock, and the deadline of the session is the earliest of its own and those of its locks.
+//  4. If the holder is a member of the same line, it has gone: nobody in front counts, and what has gone is gone for good. Then its
+//     deadline has passed, or it has left, or an operator has removed it. The next in line takes the lock at once.
+//  5. If the holder is anybody else, the next in line takes it when it has seen the same version for 21/20 of the time that the record says. That
+//     is what client-go's leader relies on with its RenewDeadline.
+//  6. If nobody holds the lock, it is not certain that nobody leads: a candidate of client-go that is healed clears the lock of whoever leads
+//     by then (tryRelease reads the Lease, and then asks its own memory whether it leads). A leader of client-go takes it back when it
+//     renews next. It has time for that: a fifth of the time that its record said, 3 s if nobody has seen that, and then the next in line
+//     takes it. A lock that one of ours has cleared says so, and is taken at once; so is one that does not exist.
+//  7. If our leader's lock is cleared, its watch tells it, and it takes it back by a write on that version: nobody has had it since. If
+//     somebody has, which leaseTransitions says, or the holder, its member goes: at once in this process, and then in the line.
+//     So does one whose lock could not be renewed until its deadline. The session and its other members stand.
+//  8. Who leaves keeps the lock until its member has gone, and then leaves it as it is if somebody stands in line: that one takes it by 4. If nobody
+//     does, it clears it, as client-go does. A leader that crashes does neither: its heir and client-go's candidates compete for it.
+//
+// Between 7's clearing and the taking back a candidate of client-go may look, once in its RetryPeriod, and take it. Two lead then, until our leader is
+// told: milliseconds. That is client-go's doing, and happens to its own leaders for up to RetryPeriod. What its leaders do while
+// they are cut off or after a pause is theirs as well: they may act on beyond what their record says.
+//
+// Guarded writes know our line alone. While a candidate of client-go leads, the member that led before may still stand, and a write of
+// its that is on its way is not refused before the next of ours is first. A format with client-go has neither shared members nor pins:
+// candidates of client-go would not wait behind them.
 //
 // # What rests on what
 //

@@ -326,8 +326,11 @@ func (s *session) unlist(ctx context.Context, m backend.Member, mine *own) {
 // stillIn returns nil if m stands, and [backend.ErrNotMember] if it does not, as of some moment after the call.
 func (s *session) stillIn(ctx context.Context, m backend.Member) error {
 	s.mu.Lock()
-	mine := s.mine(m) != nil
+	mine, left := s.mine(m) != nil, s.past.members.has(m.Key)
 	s.mu.Unlock()
+	if left {
+		return backend.ErrNotMember
+	}
 	var o, x *object
 	err := both(func() (err error) { o, err = s.get(ctx, m.Key, metadata); return err }, func() (err error) {
 		if mine {

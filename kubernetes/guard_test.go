@@ -90,9 +90,10 @@ func (h *holder) RoundTrip(req *http.Request) (*http.Response, error) {
 // first waits until m is first.
 func first(t *testing.T, s backend.Session, m backend.Member) {
 	t.Helper()
-	p, err := s.Ahead(t.Context(), m)
+	ctx := within(t, 5*ttl)
+	p, err := s.Ahead(ctx, m)
 	for err == nil && !p.First {
-		err = s.WatchPlace(t.Context(), m, &p)
+		err = s.WatchPlace(ctx, m, &p)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
@@ -26,7 +27,8 @@ import (
 //	go test -run '^$' -bench Handover -benchtime 300x .
 func BenchmarkHandover(b *testing.B) {
 	for _, n := range []int{5, 100} {
-		for name, f := range map[string]func(*testing.B, *coordtest.Kubernetes, int) func() time.Duration{"line": lineHandover, "floor": floorHandover} {
+		for name, f := range map[string]func(*testing.B, *coordtest.Kubernetes, int) func() time.Duration{
+			"line": lineHandover(""), "beside": lineHandover(kubernetes.ClientGo), "floor": floorHandover} {
 			b.Run(fmt.Sprintf("%s/n=%d", name, n), func(b *testing.B) {
 				handover := f(b, sharedKubernetes(b), n)
 				var all []time.Duration
@@ -42,19 +44,25 @@ func BenchmarkHandover(b *testing.B) {
 	}
 }
 
-func lineHandover(b *testing.B, k *coordtest.Kubernetes, n int) func() time.Duration {
+func lineHandover(as kubernetes.Format) func(*testing.B, *coordtest.Kubernetes, int) func() time.Duration {
+	return func(b *testing.B, k *coordtest.Kubernetes, n int) func() time.Duration {
+		return handoverOf(b, k, n, as)
+	}
+}
+
+func handoverOf(b *testing.B, k *coordtest.Kubernetes, n int, as kubernetes.Format) func() time.Duration {
 	type candidate struct {
 		s backend.Session
 		m backend.Member
 	}
-	prefix := coordtest.Name(b)
+	prefix := fmt.Sprintf("handover-%08x", rand.Uint32())
 	var line []candidate
 	for range n {
 		cfg, err := configOf(k, k.Addrs()[0], coordtest.KubernetesToken)
 		if err != nil {
 			b.Fatal(err)
 		}
-		c, err := kubernetes.New(cfg, &kubernetes.Options{Prefix: prefix, TTL: 15 * time.Second})
+		c, err := kubernetes.New(cfg, &kubernetes.Options{Prefix: prefix, TTL: 15 * time.Second, As: as})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/backend/kit/backoff"
+	"github.com/succession-dev/succession/backend/kit/clock"
 )
 
 // A hub has the watches of a session. All who wait for the same objects share one.
@@ -24,7 +25,8 @@ type stream struct {
 	cancel  context.CancelFunc // ends it
 	again   context.CancelFunc // ends the request, which is sent again; nil between two
 	kept    bool               // also when nobody waits
-	heard   int64              // the version of the newest event, but for renewals of sessions
+	opened  clock.Instant
+	heard   int64 // the version of the newest event, but for renewals of sessions
 }
 
 // A waiter is told of events that matter to it.
@@ -47,7 +49,7 @@ func (h *hub) follow(selector string, version int64) {
 // open begins a stream. The caller holds the lock.
 func (h *hub) open(selector string, version int64) *stream {
 	ctx, cancel := context.WithCancel(h.s.Context())
-	x := &stream{waiting: make(map[*waiter]bool), cancel: cancel}
+	x := &stream{waiting: make(map[*waiter]bool), cancel: cancel, opened: clock.Now()}
 	if !h.s.Go(func() { h.run(ctx, selector, x, version) }) {
 		cancel()
 	}
@@ -124,6 +126,7 @@ func (h *hub) run(ctx context.Context, selector string, x *stream, version int64
 		began := time.Now()
 		err := h.s.b.wire.watch(request, o.attempt(), selector, version, func(e event) {
 			version = max(version, e.version())
+			e.watched = true
 			h.s.observe(e)
 			h.mu.Lock()
 			defer h.mu.Unlock()

@@ -41,6 +41,11 @@ func (s *session) mine(m backend.Member) *own {
 
 // Join adds a member at the end of the line; see [backend.Session].
 func (s *session) Join(ctx context.Context, line, value, _ string) (backend.Joined, error) {
+	if s.b.beside() {
+		if _, err := s.b.lockName(line); err != nil {
+			return backend.Joined{}, err
+		}
+	}
 	return s.join(ctx, line, value, false, nil)
 }
 
@@ -51,6 +56,9 @@ func (s *session) JoinShared(ctx context.Context, line, value, _ string) (backen
 
 // join joins, and then notes the position, or calls then, which does so. If that fails, the member leaves.
 func (s *session) join(ctx context.Context, line, value string, shared bool, then func(backend.Member, *object) error) (backend.Joined, error) {
+	if shared && s.b.beside() {
+		return backend.Joined{}, fmt.Errorf("%w: with as=%s nobody shares the lead, as one holds the Lease", errors.ErrUnsupported, ClientGo)
+	}
 	return s.joining.Do(ctx, func() (backend.Joined, func(), error) {
 		m, made, err := s.add(ctx, line, value, shared)
 		switch {
@@ -194,8 +202,19 @@ func (s *session) leaveTogether(ctx context.Context, ms []backend.Member) (gone 
 	return gone
 }
 
-// leave removes m. If a request that creates it may still be on its way, it burns its name before: a burnt member never counts.
+// leave removes m, and gives on the lock that it held; see [ClientGo].
 func (s *session) leave(ctx context.Context, m backend.Member) error {
+	err := s.remove(ctx, m)
+	if l := s.holding(m); l != nil && err == nil && s.drop(l) {
+		bound, cancel := context.WithTimeout(ctx, s.b.o.attempt())
+		defer cancel()
+		_ = s.releaseLock(bound, l) // otherwise it runs out
+	}
+	return err
+}
+
+// remove removes m. If a request that creates it may still be on its way, it burns its name before: a burnt member never counts.
+func (s *session) remove(ctx context.Context, m backend.Member) error {
 	s.mu.Lock()
 	mine := s.mine(m)
 	others := mine == nil && s.own[m.Key] != nil

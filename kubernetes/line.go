@@ -100,7 +100,11 @@ func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
 	if err != nil {
 		return backend.Line{}, err
 	}
-	return lineOf(line, members, record)
+	l, err := lineOf(line, members, record)
+	if err == nil {
+		err = s.withHolder(ctx, line, &l)
+	}
+	return l, err
 }
 
 func lineOf(line string, members []*object, record *object) (l backend.Line, err error) {
@@ -118,6 +122,16 @@ func lineOf(line string, members []*object, record *object) (l backend.Line, err
 
 // Head returns the line with its first member alone; see [backend.Session]. What the others say is not read.
 func (s *session) Head(ctx context.Context, line string) (backend.Line, error) {
+	l, err := s.head(ctx, line)
+	if err == nil {
+		if err = s.withHolder(ctx, line, &l); err == nil && len(l.Members) > 1 {
+			l.Members = l.Members[:1]
+		}
+	}
+	return l, err
+}
+
+func (s *session) head(ctx context.Context, line string) (backend.Line, error) {
 	for {
 		members, record, err := s.standing(ctx, line, metadata)
 		if err != nil {
@@ -146,10 +160,22 @@ func (s *session) WatchLine(ctx context.Context, line string, after backend.Line
 	for _, m := range after.Members {
 		known[m.Key] = true
 	}
+	selectors := []string{lineLabel + "=" + s.b.lineLabel(line)}
+	lock, holder := "", ""
+	if name, err := s.b.lockName(line); err == nil && s.b.beside() {
+		lock = name
+		selectors = append(selectors, lockSelector(name))
+		if len(after.Members) > 0 && strings.HasPrefix(after.Members[0].Key, lockAhead) {
+			holder = after.Members[0].Value
+		}
+	}
 	w := newWaiter(func(e event) bool {
+		if lock != "" && e.Metadata.Name == lock {
+			return e.deleted || s.b.stranger(line, e.object) != holder
+		}
 		return e.has(memberLabel) && (e.deleted && known[e.Metadata.Name] || e.added && !known[e.Metadata.Name])
 	})
-	err = s.hub.await(ctx, w, []string{lineLabel + "=" + s.b.lineLabel(line)}, 0, func() (bool, error) {
+	err = s.hub.await(ctx, w, selectors, 0, func() (bool, error) {
 		l, err = s.Line(ctx, line)
 		return err == nil && !l.SameMembers(after), err
 	}, func() time.Duration {

@@ -55,7 +55,11 @@ const (
 	versionNote = domain + "version" // of a record: that of its value, if something else has been written since
 	pinsNote    = domain + "pins"    // of the record of a line: the UIDs of members that stand without a session
 	guardsNote  = domain + "guards"  // of the record of a line: what writes that a member guards may reach
-	stampNote   = domain + "stamp"   // makes each write change something: one that changes nothing leaves the version as it is
+
+	holderNote   = domain + "holder"   // of a lock: its holder is a member of ours; see [Backend.holds]
+	releasedNote = domain + "released" // of a lock: the time at which one of ours has cleared it
+
+	stampNote = domain + "stamp" // makes each write change something: one that changes nothing leaves the version as it is
 )
 
 // An object is a Lease, or its metadata alone.
@@ -78,13 +82,15 @@ type meta struct {
 type spec struct {
 	HolderIdentity       string `json:"holderIdentity,omitempty"`
 	LeaseDurationSeconds int64  `json:"leaseDurationSeconds,omitempty"`
+	AcquireTime          string `json:"acquireTime,omitempty"`
 	RenewTime            string `json:"renewTime,omitempty"`
+	LeaseTransitions     int64  `json:"leaseTransitions,omitempty"`
 }
 
 // A patch is a JSON merge patch of an object. It is for one version of the object: any other one refuses it.
 type patch struct {
 	Metadata patchMeta `json:"metadata"`
-	Spec     *spec     `json:"spec,omitempty"`
+	Spec     any       `json:"spec,omitempty"`
 }
 
 type patchMeta struct {
@@ -185,7 +191,9 @@ func listed(l []string) string {
 }
 
 // now is the time as a Lease has it, for people: nothing rests on it.
-func now() string { return time.Now().UTC().Format("2006-01-02T15:04:05.000000Z") }
+func now() string { return stamped(time.Now()) }
+
+func stamped(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
 
 // encode returns bytes as the holder of a Lease, which is text: as they are, if people can read them, and otherwise as base64 behind
 // an equals sign.

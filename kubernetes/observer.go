@@ -15,6 +15,7 @@ type sight struct {
 	o     *object
 	since clock.Instant
 	asked clock.Instant // when it was asked to be ended; zero if it was not
+	heard clock.Instant // when a watch has told of it last, or it was seen first
 }
 
 // A past is what has gone for good: members and sessions, whose names and UIDs never come again. It remembers the newest ones:
@@ -64,9 +65,20 @@ func (s *session) observe(e event) {
 		s.past.session(uid)
 		delete(s.sights, uid)
 	case !s.past.sessions.has(uid):
-		if was, known := s.sights[uid]; !known || was.o.version() < e.version() {
-			s.sights[uid] = sight{o: e.object, since: clock.Now()}
+		was, known := s.sights[uid]
+		if known && was.o.version() >= e.version() {
+			return
 		}
+		now := clock.Now()
+		x := sight{o: e.object, since: now, heard: was.heard}
+		if !known || e.watched {
+			x.heard = now
+		} else if quiet := e.ttl() * 3 / 4; now.Sub(was.heard) > quiet {
+			// It was renewed, three times at least, and a watch of it would have told.
+			x.heard = now
+			s.Go(func() { s.hub.deaf(e.Metadata.Name, quiet) })
+		}
+		s.sights[uid] = x
 	}
 }
 
@@ -317,5 +329,19 @@ func (h *hub) told(session string, e event) {
 	defer h.mu.Unlock()
 	if x := h.streams[ofLabel+"="+session]; x != nil {
 		x.tell(&e)
+	}
+}
+
+// deaf opens the watch of a session anew, if there is one that has been open for a while, and has those look who wait for it: it has not
+// told of renewals. Whatever else it should have told, they have missed as well.
+func (h *hub) deaf(session string, while time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if x := h.streams[ofLabel+"="+session]; x != nil && clock.Since(x.opened) > while {
+		h.s.b.o.Logger.Warn("a watch tells of nothing, opening it anew", "session", session)
+		if x.again != nil {
+			x.again()
+		}
+		x.tell(nil)
 	}
 }

@@ -11,12 +11,14 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/backend/kit"
+	"github.com/succession-dev/succession/backend/kit/clock"
 )
 
 // A Backend is a long-lived handle on the Leases of one namespace. It is safe for concurrent use.
@@ -35,7 +37,7 @@ var _ backend.Backend = (*Backend)(nil)
 //
 //	kubernetes://NAMESPACE/PREFIX?ttl=10s&kubeconfig=FILE&context=NAME
 //
-// Everything is optional. ttl and connect are TTL and ConnectTimeout of [Options]. Without a namespace, as in kubernetes:///PREFIX or
+// Everything is optional. ttl, connect and as are TTL, ConnectTimeout and As of [Options]. Without a namespace, as in kubernetes:///PREFIX or
 // kubernetes://, it is the one of the pod, or of the kubeconfig's context.
 //
 // The API server and the credentials are those of the first that there is of: the parameter kubeconfig, the files of KUBECONFIG, the
@@ -56,8 +58,9 @@ func Open(u *coordinator.URL) (*Backend, error) {
 
 // configOf returns the configuration that a URL names.
 func configOf(u *coordinator.URL) (*rest.Config, *Options, error) {
-	o := &Options{Prefix: strings.Trim(u.Path, "/"), TTL: u.Duration("ttl", 0), ConnectTimeout: u.Duration("connect", 0)}
-	if len(u.Hosts) > 1 || len(u.Hosts) == 1 && !isLabel(u.Hosts[0]) {
+	o := &Options{Prefix: strings.Trim(u.Path, "/"), TTL: u.Duration("ttl", 0), ConnectTimeout: u.Duration("connect", 0),
+		As: Format(u.Text("as", ""))}
+	if len(u.Hosts) > 1 || len(u.Hosts) == 1 && len(validation.IsDNS1123Label(u.Hosts[0])) > 0 {
 		return nil, nil, fmt.Errorf("%w URL %s: write kubernetes://NAMESPACE/PREFIX; the address of the API server is in the kubeconfig", backend.ErrInvalid, u)
 	}
 	file, in := u.Text("kubeconfig", ""), u.Text("context", "")
@@ -136,14 +139,16 @@ func (b *Backend) Close() error {
 // open opens a session. After a lost answer it opens another: other sessions end the first.
 func (b *Backend) open(ctx context.Context) (kit.Session, error) {
 	var why error
+	begun := clock.Now()
 	for pause := b.o.backoff(); ; {
 		s, err := b.begin(ctx)
 		switch {
 		case err == nil:
 			return s, nil
 		case ctx.Err() == nil:
-			why = err // afterwards the error is that of ctx
-			if !lost(err) {
+			why = err                                                                               // afterwards the error is that of ctx
+			early := errors.Is(err, backend.ErrDenied) && clock.Since(begun) < b.o.ConnectTimeout/2 // see [wire.passing]
+			if !lost(err) && !early {
 				return nil, err
 			}
 		}

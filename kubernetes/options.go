@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
 )
@@ -27,6 +29,9 @@ type Options struct {
 
 	// Prefix begins the names of all elections and records. Those who are to stand in one line use the same. It may be empty.
 	Prefix string
+
+	// As is another library whose candidates may lead, too: [ClientGo], or empty for none. All who stand in one line say the same.
+	As Format
 
 	// TTL is the session time: other sessions end one whose renewals they have not seen for that long, and a twentieth
 	// more. From a second to an hour. 0 means 10 s.
@@ -52,28 +57,17 @@ func (o *Options) filled() (*Options, error) {
 	switch {
 	case f.TTL < minTTL || f.TTL > maxTTL:
 		return nil, fmt.Errorf("%w: TTL %v is not between %v and %v", backend.ErrInvalid, f.TTL, minTTL, maxTTL)
+	case f.As != "" && f.As != ClientGo:
+		return nil, fmt.Errorf("%w format as=%s: known is %s", backend.ErrInvalid, f.As, ClientGo)
 	case f.ConnectTimeout < 0:
 		return nil, fmt.Errorf("%w: connect timeout %v is negative", backend.ErrInvalid, f.ConnectTimeout)
-	case !isLabel(f.Namespace):
+	case len(validation.IsDNS1123Label(f.Namespace)) > 0:
 		return nil, fmt.Errorf("%w namespace %.80q: at most 63 lower-case letters, digits and hyphens are possible", backend.ErrInvalid, f.Namespace)
 	}
 	if f.Prefix != "" {
 		return &f, backend.CheckName(f.Prefix)
 	}
 	return &f, nil
-}
-
-// isLabel reports whether s is a label of DNS (RFC 1123), as a namespace must be.
-func isLabel(s string) bool {
-	if s == "" || len(s) > 63 || s[0] == '-' || s[len(s)-1] == '-' {
-		return false
-	}
-	for _, r := range s {
-		if !('a' <= r && r <= 'z' || '0' <= r && r <= '9' || r == '-') {
-			return false
-		}
-	}
-	return true
 }
 
 // backoff returns the pauses between attempts, which are short compared with the TTL.

@@ -15,6 +15,9 @@ import (
 // Pin makes m outlive the session, and writes the header; see [backend.Pinner]. Both are one write of the record of the line,
 // which m guards. Afterwards the member is made an item, so that nobody has to read the record to know.
 func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
+	if s.b.beside() {
+		return fmt.Errorf("%w: candidates of client-go would not wait behind a member that stays; stop them, and open the backend without as=%s", errors.ErrUnsupported, ClientGo)
+	}
 	_, err := await(ctx, s, func() (struct{}, error) {
 		q := writing{name: m.Line, cond: backend.If{Member: m}, own: entry(m.Key, s.b.recordName(m.Line)+"#"+strings.TrimPrefix(randomName(""), "-"))}
 		return kit.Retry(s.Context(), s.b.o.backoff(), func(err error) bool { return lost(err) || changed(err) }, func(ctx context.Context) (struct{}, error) {

@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -12,6 +13,9 @@ import (
 // with all its members, and the record of the line if m is first or the one in front stays when the election moves. While it
 // waits it sends nothing.
 func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
+	if !p.First && strings.HasPrefix(p.Ahead.Key, lockAhead) {
+		return s.watchLock(ctx, m, p)
+	}
 	selectors := []string{ofLabel + "=" + s.name}
 	front, said, since, err := s.standsBehind(ctx, m, p)
 	if err != nil {
@@ -91,6 +95,9 @@ func (s *session) standsBehind(ctx context.Context, m backend.Member, p *backend
 
 // Gone blocks until m has gone, or was pinned; see [backend.Session].
 func (s *session) Gone(ctx context.Context, m backend.Member) error {
+	if strings.HasPrefix(m.Key, lockAhead) {
+		return s.goneLock(ctx, m)
+	}
 	since := s.b.wire.seen.Load()
 	of, uid := "", ""
 	look := func() (bool, error) {

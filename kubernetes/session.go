@@ -38,14 +38,16 @@ type session struct {
 
 	listing sync.Mutex // held while a guard list is written
 
-	mu      sync.Mutex
-	own     map[string]*own  // members that this session has joined, by key
-	past    past             // what is known to have gone
-	sights  map[string]sight // of other sessions, by UID
-	echo    int64            // the version of the object that the watch of this session has told of last
-	renewed int64            // the version after a renewal, which it should have told of a session time later
-	proved  clock.Instant    // when renewed was noted
-	looked  clock.Instant    // when it last listed all sessions
+	mu        sync.Mutex
+	own       map[string]*own      // members that this session has joined, by key
+	past      past                 // what is known to have gone
+	sights    map[string]sight     // of other sessions, by UID
+	locks     map[string]*lock     // that this session holds, by line; see [ClientGo]
+	locksSeen map[string]lockSight // by line
+	echo      int64                // the version of the object that the watch of this session has told of last
+	renewed   int64                // the version after a renewal, which it should have told of a session time later
+	proved    clock.Instant        // when renewed was noted
+	looked    clock.Instant        // when it last listed all sessions
 }
 
 var (
@@ -66,7 +68,8 @@ func (b *Backend) begin(ctx context.Context) (*session, error) {
 		}
 		b.checked = true
 	}
-	s := &session{b: b, name: randomName("session"), own: make(map[string]*own), sights: make(map[string]sight)}
+	s := &session{b: b, name: randomName("session"), own: make(map[string]*own), sights: make(map[string]sight),
+		locks: make(map[string]*lock), locksSeen: make(map[string]lockSight)}
 	s.hub = hub{s: s, streams: make(map[string]*stream)}
 	before := b.wire.seen.Load()
 	o := newLease(s.name, s.name, map[string]string{sessionLabel: b.space})
@@ -187,6 +190,11 @@ func (s *session) release(ctx context.Context) error {
 	})
 	if err != nil {
 		return err
+	}
+	for _, l := range s.held() {
+		if s.drop(l) {
+			_ = s.releaseLock(ctx, l) // otherwise it runs out
+		}
 	}
 	s.b.sweep(ctx, s.members())
 	return nil

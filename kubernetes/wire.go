@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/backend/kit/backoff"
+	"github.com/succession-dev/succession/backend/kit/clock"
 )
 
 // A wire sends requests to the API server. It is safe for concurrent use.
@@ -31,6 +33,10 @@ type wire struct {
 	// seen is the largest resource version that any answer has had. Lists are asked for that one or a later one, so that this process
 	// never sees an earlier state than it has seen before, whichever of several API servers answers.
 	seen atomic.Int64
+
+	mu      sync.Mutex
+	granted map[string]bool          // what the API server has done for this client, by verb
+	refused map[string]clock.Instant // since when it refuses to
 }
 
 const (
@@ -56,7 +62,7 @@ func newWire(cfg *rest.Config, o *Options) (*wire, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w configuration: %w", backend.ErrInvalid, err)
 	}
-	return &wire{http: client, base: base, where: o.Namespace, path: "/apis/" + apiVersion + "/namespaces/" + o.Namespace + "/" + resource}, nil
+	return &wire{granted: make(map[string]bool), refused: make(map[string]clock.Instant), http: client, base: base, where: o.Namespace, path: "/apis/" + apiVersion + "/namespaces/" + o.Namespace + "/" + resource}, nil
 }
 
 func (w *wire) close() { w.http.CloseIdleConnections() }
@@ -83,6 +89,7 @@ func gone(err error) error {
 
 // A status is what the API server says of a request that it refuses.
 type status struct {
+	Kind    string `json:"kind"`
 	Code    int    `json:"code"`
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
@@ -134,7 +141,7 @@ type request struct {
 	whole  string
 }
 
-// do sends a request, and reads the answer into out, which may be nil. It waits until limit has passed. The API server may refuse the
+// do sends a request, and reads the answer into out. It waits until limit has passed. The API server may refuse the
 // request because it has too many: then it has not looked at it, and do sends it again when the server says.
 func (w *wire) do(ctx context.Context, limit time.Duration, q request, out any) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: no answer within %v", backend.ErrUnavailable, limit))
@@ -150,8 +157,6 @@ func (w *wire) do(ctx context.Context, limit time.Duration, q request, out any) 
 		return failed(ctx, err)
 	case len(body) > maxAnswer:
 		return strange(fmt.Errorf("it is longer than %d bytes", maxAnswer))
-	case out == nil:
-		return nil
 	}
 	if err := json.Unmarshal(body, out); err != nil {
 		return strange(err)
@@ -168,32 +173,81 @@ func (w *wire) send(ctx context.Context, q request) (*http.Response, error) {
 			return nil, err
 		}
 	}
+	var busy error // why it is sent again
 	for again := false; ; {
 		resp, err := w.once(ctx, q, body)
-		if err != nil {
+		switch {
+		case err != nil && busy != nil:
+			return nil, fmt.Errorf("%w (before that: %w)", failed(ctx, err), busy)
+		case err != nil:
 			return nil, failed(ctx, err)
 		}
 		if resp.StatusCode < 300 {
+			w.grants(q.verb())
 			return resp, nil
 		}
 		var s status
 		answer, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<16))
 		resp.Body.Close()
-		if json.Unmarshal(answer, &s) != nil && resp.StatusCode < 500 && resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusUnauthorized {
+		if (json.Unmarshal(answer, &s) != nil || s.Kind != "Status") && resp.StatusCode < 500 && resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusUnauthorized {
 			// Not even a refusal: something else is at this address.
 			return nil, strange(fmt.Errorf("it says %s: %s", resp.Status, kit.Clip(string(answer))))
 		}
 		switch {
 		case resp.StatusCode == http.StatusTooManyRequests:
+			busy = s.err(resp.StatusCode)
 			if err := backoff.Sleep(ctx, retryAfter(resp)); err != nil {
-				return nil, fmt.Errorf("%w (before that: %w)", err, s.err(resp.StatusCode))
+				return nil, fmt.Errorf("%w (before that: %w)", err, busy)
 			}
 		case resp.StatusCode == http.StatusUnauthorized && !again:
 			again = true // the token has just been replaced, perhaps: client-go forgets one that was refused
 		default:
-			return nil, s.err(resp.StatusCode)
+			return nil, w.passing(q.verb(), s.err(resp.StatusCode))
 		}
 	}
+}
+
+// verb returns the verb of RBAC that the request needs.
+func (q *request) verb() string {
+	switch {
+	case q.whole != "":
+		return q.whole
+	case q.method != http.MethodGet:
+		return strings.ToLower(q.method)
+	case q.query.Has("watch"):
+		return "watch"
+	case q.name == "":
+		return "list"
+	}
+	return "get"
+}
+
+// grants notes that the API server does what the verb says.
+func (w *wire) grants(verb string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.granted[verb] = true
+	delete(w.refused, verb)
+}
+
+// deniedFor is how long a refusal may pass of what the API server has done before. One that has just been started refuses what it
+// allows, until it knows the roles that there are, and so do servers to which it passes such questions on.
+const deniedFor = 30 * time.Second
+
+// passing returns err, or, if it may pass, an error that does.
+func (w *wire) passing(verb string, err error) error {
+	if !errors.Is(err, backend.ErrDenied) {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, already := w.refused[verb]; !already {
+		w.refused[verb] = clock.Now()
+	}
+	if !w.granted[verb] || clock.Since(w.refused[verb]) > deniedFor {
+		return err
+	}
+	return fmt.Errorf("%w: it has allowed this before, and may not be ready: %v", backend.ErrUnavailable, err)
 }
 
 // retryAfter returns when to send a request again that the server had no time for.
@@ -294,7 +348,21 @@ func (w *wire) remove(ctx context.Context, limit time.Duration, name, uid, versi
 		APIVersion    string        `json:"apiVersion"`
 		Preconditions preconditions `json:"preconditions,omitzero"`
 	}{Kind: "DeleteOptions", APIVersion: "v1", Preconditions: preconditions{uid, version}}
-	return w.do(ctx, limit, request{method: http.MethodDelete, name: name, accept: whole, body: &options}, nil)
+	var out struct {
+		Kind    string `json:"kind"`
+		Status  string `json:"status"`
+		Details struct {
+			Name string `json:"name"`
+		} `json:"details"`
+		Metadata meta `json:"metadata"` // if it is the object, which somebody else must let go first (a finalizer)
+	}
+	if err := w.do(ctx, limit, request{method: http.MethodDelete, name: name, accept: whole, body: &options}, &out); err != nil {
+		return err
+	}
+	if !(out.Kind == "Status" && out.Status == "Success" && out.Details.Name == name) && !(out.Kind == "Lease" && out.Metadata.Name == name) {
+		return strange(fmt.Errorf("it does not say that %s was deleted", name))
+	}
+	return nil
 }
 
 // A listing is a list at one version.
@@ -366,18 +434,28 @@ func (w *wire) list(ctx context.Context, limit time.Duration, selector, accept s
 // An event is what a watch tells.
 type event struct {
 	deleted, added bool
+	watched        bool // a watch has told of it
 	*object
 }
 
+// lockSelector selects one Lease by its name: it has no labels of ours. What a watch tells of it is whole.
+func lockSelector(name string) string { return "metadata.name=" + name }
+
 // watch calls f for each change, after the version, of what the labels select, until the stream ends. The objects have their metadata
-// alone. It waits for the stream to begin until limit has passed.
+// alone; see also [lockSelector]. It waits for the stream to begin until limit has passed.
 func (w *wire) watch(ctx context.Context, limit time.Duration, selector string, version int64, f func(event)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	late := time.AfterFunc(limit, func() { cancel(fmt.Errorf("%w: no watch within %v", backend.ErrUnavailable, limit)) })
 	defer late.Stop()
 	q := url.Values{"watch": {"true"}, "labelSelector": {selector}, "resourceVersion": {strconv.FormatInt(version, 10)}}
-	resp, err := w.send(ctx, request{method: http.MethodGet, query: q, accept: metadata})
+	accept := metadata
+	if name, one := strings.CutPrefix(selector, lockSelector("")); one {
+		q.Del("labelSelector")
+		q.Set("fieldSelector", "metadata.name="+name)
+		accept = whole
+	}
+	resp, err := w.send(ctx, request{method: http.MethodGet, query: q, accept: accept})
 	if err != nil {
 		return err
 	}

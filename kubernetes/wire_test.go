@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"path"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -122,6 +124,127 @@ func sessionOf(t *testing.T, cfg *rest.Config) error {
 	return err
 }
 
+// deleted says that the object of the request was deleted.
+func deleted(w http.ResponseWriter, r *http.Request) {
+	w.Write([]byte(`{"kind":"Status","status":"Success","details":{"name":"` + path.Base(r.URL.Path) + `"}}`))
+}
+
+// What stands between a client and the API server may answer as it likes. Nothing is believed to have gone because of that.
+func TestGoneByWord(t *testing.T) {
+	for name, tt := range map[string]struct {
+		code int
+		body string
+		gone bool
+	}{
+		"the API server":            {404, `{"kind":"Status","status":"Failure","code":404,"reason":"NotFound","message":"leases \"x\" not found"}`, true},
+		"a gateway without a route": {404, `{"message":"no Route matched with those values"}`, false},
+		"a website":                 {404, `<html>not found</html>`, false},
+		"nothing":                   {404, ``, false},
+		"a conflict of another":     {409, `{"message":"conflict"}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o, err := (&Options{}).filled()
+			if err != nil {
+				t.Fatal(err)
+			}
+			w, err := newWire(fake(t, func(w http.ResponseWriter, r *http.Request) {
+				w.WriteHeader(tt.code)
+				w.Write([]byte(tt.body))
+			}), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.close()
+			_, err = w.get(t.Context(), time.Second, "x", metadata)
+			if errors.Is(err, errMissing) != tt.gone || !tt.gone && !lost(err) {
+				t.Errorf("a get: %v", err)
+			}
+			if err = w.remove(t.Context(), time.Second, "x", "", ""); errors.Is(err, errMissing) != tt.gone || !tt.gone && !lost(err) {
+				t.Errorf("a deletion: %v", err)
+			}
+		})
+	}
+	for body, done := range map[string]bool{
+		`{"kind":"Status","status":"Success","details":{"name":"x","uid":"u"}}`: true,
+		`{"kind":"Lease","metadata":{"name":"x","deletionTimestamp":"…"}}`:      true,
+		`{"kind":"Status","status":"Success","details":{"name":"y"}}`:           false,
+		`{"ok":true}`: false, `{}`: false, `<html>hello</html>`: false, ``: false,
+	} {
+		o, err := (&Options{}).filled()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := newWire(fake(t, func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(body)) }), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.remove(t.Context(), time.Second, "x", "", ""); (err == nil) != done || !done && !lost(err) {
+			t.Errorf("a deletion that is answered with %s: %v", body, err)
+		}
+		w.close()
+	}
+}
+
+// An API server that has just been started refuses what it allows. That ends nothing but what it never has allowed.
+func TestDeniedForAWhile(t *testing.T) {
+	var refuse atomic.Bool
+	var version atomic.Int64
+	cfg := fake(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/version":
+			w.Write([]byte(`{"major":"1","minor":"37"}`))
+		case refuse.Load():
+			w.WriteHeader(http.StatusForbidden)
+			w.Write([]byte(`{"kind":"Status","code":403,"reason":"Forbidden","message":"leases is forbidden"}`))
+		case r.Method == http.MethodDelete:
+			deleted(w, r)
+		case r.Method == http.MethodPost || r.Method == http.MethodPatch:
+			var o object
+			_ = json.NewDecoder(r.Body).Decode(&o)
+			if r.Method == http.MethodPatch {
+				o.Metadata.Name = path.Base(r.URL.Path)
+			}
+			o.Metadata.UID, o.Metadata.ResourceVersion = "u", strconv.FormatInt(version.Add(1), 10)
+			_ = json.NewEncoder(w).Encode(o)
+		default:
+			<-r.Context().Done()
+		}
+	})
+	b, err := New(cfg, &Options{TTL: 4 * time.Second, ConnectTimeout: 2 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	refuse.Store(true)
+	refreshed := make(chan error, 1)
+	go func() { refreshed <- s.Refresh(t.Context()) }()
+	select {
+	case err := <-refreshed:
+		t.Fatalf("while it refuses: %v", err)
+	case <-time.After(time.Second):
+	}
+	if _, err := s.Get(t.Context(), "x"); !errors.Is(err, backend.ErrDenied) {
+		t.Errorf("what it never has allowed: %v, want ErrDenied", err)
+	}
+	refuse.Store(false)
+	if err := <-refreshed; err != nil || s.Err() != nil {
+		t.Errorf("afterwards: %v, %v", err, s.Err())
+	}
+	refuse.Store(true) // and so for a client that begins meanwhile
+	time.AfterFunc(500*time.Millisecond, func() { refuse.Store(false) })
+	if err := sessionOf(t, cfg); err != nil {
+		t.Errorf("a session that is opened meanwhile: %v", err)
+	}
+}
+
 // What is no API server, or one that will not do, is told apart from one that cannot be reached.
 func TestStrangeServers(t *testing.T) {
 	version := func(minor string) func(w http.ResponseWriter, r *http.Request) bool {
@@ -205,7 +328,7 @@ func TestSentAgain(t *testing.T) {
 					o.Metadata.UID, o.Metadata.ResourceVersion = "u", "7"
 					_ = json.NewEncoder(w).Encode(o)
 				case r.Method == http.MethodDelete:
-					w.Write([]byte(`{}`))
+					deleted(w, r)
 				default:
 					<-r.Context().Done()
 				}

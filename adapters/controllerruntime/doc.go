@@ -1,15 +1,35 @@
 // Package controllerruntime elects the leader among managers of controller-runtime
-// (sigs.k8s.io/controller-runtime) by an election of this project, in place of a Lease of the API
-// server. It is a module of its own, so that users of the library never see Kubernetes.
+// (sigs.k8s.io/controller-runtime) by an election of this project. It is a module of its own, so that users of
+// the library never see Kubernetes.
+//
+// # One line of an operator
+//
+// What kubebuilder has made keeps its options, and its rights, and changes
+//
+//	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{LeaderElection: true, LeaderElectionID: "…"})
+//
+// into
+//
+//	mgr, err := controllerruntime.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{LeaderElection: true, LeaderElectionID: "…"})
+//
+// The leader then holds the same Lease as before, so pods of the old and of the new release may run at the same time, and a rolling update goes
+// forward and back without two leaders by its doing: package kubernetes says why ("Beside client-go"). In every process webhooks, metrics and probes
+// are served and caches are filled from the start, as before. Handing over takes milliseconds, where client-go's
+// candidates look every two seconds, and a leader that is cut off or was paused stops before another one leads. Start fails with [ErrLost] when the lead is
+// lost, and the process is to end then, as that of any manager.
+//
+// When no pod of the old release is left, nothing needs to be changed. A rule of RBAC must allow get, list, watch, create, patch and delete of
+// Leases in the namespace, as the leader-election role of kubebuilder does.
+//
+// # On any coordinator, in any number of terms
 //
 //	err := controllerruntime.Run(ctx, elect.New(b, "operator", nil), config, manager.Options{},
 //		func(ctx context.Context, m manager.Manager, t *elect.Term) error {
 //			return (&Reconciler{Client: m.GetClient(), Token: t.Token()}).SetupWithManager(m)
 //		})
 //
-// It is for controllers that must not work twice on something outside the cluster, or that run
-// where there are several clusters, or none. A controller that only writes to one API server
-// is well served by the Lease, and needs no other coordinator.
+// [Run] is for controllers that must not work twice on something outside the cluster, or that run
+// where there are several clusters, or none; and for those whose process is to campaign again after a loss.
 //
 // # The manager runs within the term
 //
@@ -20,7 +40,7 @@
 // of them have returned; and a process that has lost its leadership campaigns again, without a new start.
 //
 // A manager also takes the lock that it elects by as an option (LeaderElectionResourceLockInterface), so that
-// one could be made of a term. This package does not, because the manager would ask it only from time
+// one could be made of a term. This package does not, [NewManager] neither, because the manager would ask it only from time
 // to time. By default it renews every two seconds, and goes on for ten seconds when that fails. A term may
 // be over by then, and another lead.
 //

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -46,6 +47,37 @@ func TestConformanceTable(t *testing.T) {
 	}
 }
 
+// Histories fit an order, and nothing is left of them.
+func TestConformanceHistories(t *testing.T) {
+	url := localURL(t)
+	code, stdout, stderr := here("--url", url, "conformance", "--prefix", "suite", "--faults", "all", "--histories", "1s")
+	fits := regexp.MustCompile(`^records: \d+ operations, \d+ of them without an answer: fit an order
+items: \d+ operations, \d+ of them without an answer: fit an order
+locks: \d+ operations, \d+ of them without an answer: fit an order
+$`)
+	if code != 0 || !fits.MatchString(stdout) {
+		t.Errorf("exit code %d, output\n%s\nstandard error\n%s", code, stdout, stderr)
+	}
+	for _, says := range []string{"recording histories, with sessions without a time: about 1s\n", "succession: seed ", ": close\n"} {
+		if !strings.Contains(stderr, says) {
+			t.Errorf("standard error lacks %q:\n%s", says, stderr)
+		}
+	}
+	if left, err := os.Stat(filepath.Join(strings.TrimPrefix(url, "local:"), "suite")); err == nil {
+		t.Errorf("the suite has left %s", left.Name())
+	}
+	code, stdout, _ = here("--url", url, "conformance", "--histories", "100ms", "-o", "json")
+	var last struct {
+		History string
+		Calls   int
+		Fits    bool
+	}
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil || code != 0 || len(lines) != 3 || last.History != "locks" || last.Calls == 0 || !last.Fits {
+		t.Errorf("exit code %d, %+v, %v, output\n%s", code, last, err, stdout)
+	}
+}
+
 // columns makes runs of blanks one.
 func columns(s string) string {
 	for strings.Contains(s, "   ") {
@@ -81,6 +113,8 @@ func TestConformanceRefuses(t *testing.T) {
 		{"--prefix /a", "begins with a slash"},
 		{"--parallel 0", "--parallel 0"},
 		{"--latency -1s", "must not be negative"},
+		{"--histories -1s", "must not be negative"},
+		{"--histories 1s --rule G8", "if any flags in the group [histories rule] are set none of the others can be"},
 		{"--report /dev/null/r", "--report: "},
 		{"--url memory:x", "nobody could clear up after the suite: the driver of memory brings no operator"},
 		{"all", "takes no arguments"},

@@ -143,3 +143,19 @@ func TestServeConnections(t *testing.T) {
 	p.signal(syscall.SIGTERM)
 	p.exits(143)
 }
+
+// Who does not reach the coordinator is alive and not ready, so that a rollout replaces nobody by it.
+func TestServeUnreached(t *testing.T) {
+	t.Parallel()
+	p := start(t, "--url", "etcd://127.0.0.1:1/app", "run", "--serve", "0", "reports", "--", "true")
+	at := p.event("serving").Address
+	p.event("connecting") // it has tried
+	if code, body := probe(t, at, "/ready"); code != http.StatusServiceUnavailable {
+		t.Errorf("/ready is answered with %d, %s", code, body)
+	}
+	if code, body := probe(t, at, "/live"); code != http.StatusOK {
+		t.Errorf("/live is answered with %d, %s", code, body)
+	}
+	p.signal(syscall.SIGTERM)
+	p.exits(143)
+}

@@ -5,6 +5,7 @@ package main
 import (
 	"archive/tar"
 	"bufio"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"io"
@@ -32,8 +33,14 @@ import (
 // The image has a service and nothing else, and the service runs with nothing else.
 func TestImage(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "image.tar")
-	if err := write(file, "service:1", runtime.GOARCH, "./examples/service"); err != nil {
-		t.Fatal(err)
+	again := filepath.Join(t.TempDir(), "image.tar")
+	for _, file := range []string{file, again} {
+		if err := write(file, "service:1", runtime.GOARCH, "./examples/service", "service"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a, b := sum(t, file), sum(t, again); a != b {
+		t.Errorf("the image has the sum %x, and when it is made again %x", a, b)
 	}
 	image, err := tarball.ImageFromPath(file, nil)
 	if err != nil {
@@ -44,12 +51,36 @@ func TestImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	asDockerfile(t, config.Config)
+	labelled(t, config)
 	root := t.TempDir()
 	extract(t, image, root)
 	if os.Geteuid() != 0 {
 		t.Skip("to run what is in an image takes root")
 	}
 	run(t, root, config.Config)
+}
+
+func sum(t *testing.T, file string) [32]byte {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sha256.Sum256(text)
+}
+
+// labelled checks that the image says what it is, of which commit, and from when.
+func labelled(t *testing.T, c *v1.ConfigFile) {
+	t.Helper()
+	commit, err := build.Checked()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const prefix = "org.opencontainers.image."
+	l := c.Config.Labels
+	if l[prefix+"title"] != "service" || l[prefix+"version"] != "1" || l[prefix+"revision"] != commit.ID || l[prefix+"source"] == "" || l[prefix+"licenses"] != "Apache-2.0" || !c.Created.Equal(commit.Time) {
+		t.Errorf("the image is from %v, of the commit %+v, and has the labels %v", c.Created, commit, l)
+	}
 }
 
 // asDockerfile checks that the Dockerfile says the same.
@@ -63,6 +94,9 @@ func asDockerfile(t *testing.T, c v1.Config) {
 	entrypoint, _ := json.Marshal(c.Entrypoint)
 	lines := strings.Split(strings.TrimSpace(image), "\n")
 	want := []string{
+		"ARG VERSION REVISION",
+		`LABEL org.opencontainers.image.version="$VERSION" org.opencontainers.image.revision="$REVISION"`,
+		"COPY --from=build /image/ /",
 		"COPY --from=build " + authorities + " " + authorities,
 		"COPY --from=build /program " + c.Entrypoint[0],
 		"USER " + c.User,
@@ -72,7 +106,10 @@ func asDockerfile(t *testing.T, c v1.Config) {
 		t.Errorf("the Dockerfile makes an image by\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
 	}
 	flags := strings.Join(build.Flags, " ")
-	if line := `RUN CGO_ENABLED=0 go build -C "$PACKAGE" ` + strings.Replace(flags, "-ldflags=-s -w", `-ldflags="-s -w"`, 1) + ` -o /program .`; !strings.Contains(building, line) {
+	if !strings.Contains(building, "RUN install -d -m 1777 /image/tmp\n") {
+		t.Error("the Dockerfile makes no /tmp")
+	}
+	if line := `RUN CGO_ENABLED=0 go build -C "$PACKAGE" ` + strings.Replace(flags, "-ldflags=-s -w", `-ldflags="-s -w"`, 1) + ` ` + zones + ` -o /program .`; !strings.Contains(building, line) {
 		t.Errorf("the Dockerfile does not build by %s", line)
 	}
 }
@@ -93,6 +130,15 @@ func extract(t *testing.T, image v1.Image, root string) {
 		}
 		names = append(names, h.Name)
 		path := filepath.Join(root, h.Name)
+		if h.Typeflag == tar.TypeDir {
+			if h.Name != "tmp" || h.Mode != 0o1777 {
+				t.Errorf("the folder %s has the mode %o", h.Name, h.Mode)
+			}
+			if err := errors.Join(os.Mkdir(path, 0o755), os.Chmod(path, 0o777|os.ModeSticky)); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +153,7 @@ func extract(t *testing.T, image v1.Image, root string) {
 			t.Fatal(err)
 		}
 	}
-	want := []string{"THIRD-PARTY", "program"}
+	want := []string{"THIRD-PARTY", "program", "sbom.cdx.json", "tmp"}
 	if _, err := os.Stat(authorities); err == nil {
 		want = append(want, authorities[1:])
 	}
@@ -136,7 +182,7 @@ func run(t *testing.T, root string, c v1.Config) {
 		args[i+1] = "127.0.0.1:0"
 	}
 	cmd := exec.Command(c.Entrypoint[0], args...)
-	cmd.Dir, cmd.Env = "/", []string{}
+	cmd.Dir, cmd.Env = "/", []string{"TZ=Asia/Kathmandu"}
 	for _, e := range pod.Env {
 		value := map[string]string{"POD_NAME": "web-1", "SUCCESSION_URL": "local:/data"}[e.Name]
 		cmd.Env = append(cmd.Env, e.Name+"="+value)
@@ -153,12 +199,15 @@ func run(t *testing.T, root string, c v1.Config) {
 	lines := bufio.NewScanner(log)
 	address := ""
 	for lines.Scan() {
-		var line struct{ Msg, Address string }
+		var line struct{ Time, Msg, Address string }
 		if json.Unmarshal(lines.Bytes(), &line) != nil {
 			t.Errorf("the service says %s", lines.Text())
 		}
 		if line.Msg == "serving" {
 			address = line.Address
+			if !strings.HasSuffix(line.Time, "+05:45") {
+				t.Errorf("the time in Kathmandu is %s: the image knows no time zones", line.Time)
+			}
 		}
 		if line.Msg == "a report is sent" {
 			break

@@ -8,6 +8,7 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -24,6 +26,7 @@ import (
 
 	"github.com/succession-dev/succession/deploy/internal/build"
 	"github.com/succession-dev/succession/deploy/internal/licences"
+	"github.com/succession-dev/succession/deploy/internal/sbom"
 )
 
 // authorities are the certificates that TLS to a coordinator trusts by default.
@@ -31,6 +34,7 @@ const authorities = "/etc/ssl/certs/ca-certificates.crt"
 
 func main() {
 	out := flag.String("o", "image.tar", "the file of the image")
+	title := flag.String("title", "", "what it is, for its labels; empty is the name of the program's folder")
 	tag := flag.String("tag", "succession:latest", "the name of the image")
 	arch := flag.String("arch", runtime.GOARCH, "what it is for, as Go calls it")
 	flag.Parse()
@@ -38,15 +42,23 @@ func main() {
 	if flag.NArg() > 0 {
 		pkg = flag.Arg(0)
 	}
-	if err := write(*out, *tag, *arch, pkg); err != nil {
+	if err := write(*out, *tag, *arch, pkg, cmp.Or(*title, filepath.Base(pkg))); err != nil {
 		fmt.Fprintln(os.Stderr, "container:", err)
 		os.Exit(1)
 	}
 }
 
-// write writes an image of the program of the package to the file.
-func write(file, tag, arch, pkg string) error {
+// zones is the flag of go build with which a program has the time zones of the world in it: an image from scratch has no files of
+// them.
+const zones = "-tags=timetzdata"
+
+// write writes an image of the program of the package to the file. It is the same each time, as all times are those of the commit.
+func write(file, tag, arch, pkg, title string) error {
 	ref, err := name.NewTag(tag)
+	if err != nil {
+		return err
+	}
+	commit, err := build.Checked()
 	if err != nil {
 		return err
 	}
@@ -56,14 +68,18 @@ func write(file, tag, arch, pkg string) error {
 	}
 	defer os.RemoveAll(dir)
 	program := filepath.Join(dir, "program")
-	if err := build.Program(program, pkg, arch); err != nil {
+	if err := build.Program(program, pkg, arch, zones); err != nil {
 		return err
 	}
 	others, err := licences.Of(program, "")
 	if err != nil {
 		return err
 	}
-	layer, err := root(program, others)
+	list := filepath.Join(dir, "sbom.cdx.json")
+	if err := sbom.Write(list, program); err != nil {
+		return err
+	}
+	layer, err := root(program, list, others, commit.Time)
 	if err != nil {
 		return err
 	}
@@ -71,37 +87,51 @@ func write(file, tag, arch, pkg string) error {
 	if err != nil {
 		return err
 	}
-	image, err := mutate.AppendLayers(empty.Image, l)
+	image, err := mutate.Append(empty.Image, mutate.Addendum{Layer: l, History: v1.History{Created: v1.Time{Time: commit.Time}, CreatedBy: "succession/deploy/container"}})
 	if err != nil {
 		return err
 	}
-	image, err = mutate.ConfigFile(image, withConfig(image, arch))
+	image, err = mutate.ConfigFile(image, withConfig(image, arch, labels(title, ref.TagStr(), commit)))
 	if err != nil {
 		return err
 	}
 	return tarball.WriteToFile(file, ref, image)
 }
 
+// labels are what a registry, or somebody who finds the image on a machine, wants to know; their names are those of the
+// OCI's image specification.
+func labels(title, version string, c build.Commit) map[string]string {
+	const prefix = "org.opencontainers.image."
+	return map[string]string{
+		prefix + "title": title, prefix + "version": version, prefix + "revision": c.ID, prefix + "created": c.Time.Format(time.RFC3339),
+		prefix + "source": "https://github.com/succession-dev/succession", prefix + "licenses": "Apache-2.0",
+	}
+}
+
 // withConfig returns the image's configuration with what the Dockerfile says.
-func withConfig(image v1.Image, arch string) *v1.ConfigFile {
+func withConfig(image v1.Image, arch string, labels map[string]string) *v1.ConfigFile {
 	c, err := image.ConfigFile()
 	if err != nil {
 		panic(err) // it was made here
 	}
 	c = c.DeepCopy()
 	c.OS, c.Architecture = "linux", arch
+	c.Config.Labels = labels
+	if at, err := time.Parse(time.RFC3339, labels["org.opencontainers.image.created"]); err == nil {
+		c.Created = v1.Time{Time: at}
+	}
 	c.Config.User = "65532:65532"
 	c.Config.Entrypoint = []string{"/program"}
 	return c
 }
 
-// root returns the root of a file system as tar: the program, the licences of what it links, and the authorities of this
-// machine.
-func root(program string, others []byte) ([]byte, error) {
+// root returns the root of a file system as tar: the program, the licences of what it links and the list of that, the authorities
+// of this machine, and a /tmp for all.
+func root(program, list string, others []byte, at time.Time) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	put := func(path string, content []byte, mode int64) error {
-		if err := w.WriteHeader(&tar.Header{Name: path, Mode: mode, Size: int64(len(content)), Typeflag: tar.TypeReg}); err != nil {
+		if err := w.WriteHeader(&tar.Header{Name: path, Mode: mode, Size: int64(len(content)), Typeflag: tar.TypeReg, ModTime: at}); err != nil {
 			return err
 		}
 		_, err := w.Write(content)
@@ -114,7 +144,10 @@ func root(program string, others []byte) ([]byte, error) {
 		}
 		return put(path, content, mode)
 	}
-	if err := errors.Join(add("program", program, 0o755), put("THIRD-PARTY", others, 0o644)); err != nil {
+	if err := errors.Join(
+		add("program", program, 0o755), put("THIRD-PARTY", others, 0o644), add("sbom.cdx.json", list, 0o644),
+		w.WriteHeader(&tar.Header{Name: "tmp/", Mode: 0o1777, Typeflag: tar.TypeDir, ModTime: at}),
+	); err != nil {
 		return nil, err
 	}
 	switch err := add(authorities[1:], authorities, 0o644); {

@@ -2,6 +2,7 @@
 package kubernetes
 
 import (
+	"bytes"
 	"net"
 	"os"
 	"path"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -26,75 +28,90 @@ import (
 // leaving is how long a candidate may take to leave the line; see elect.Options ResignTimeout.
 const leaving = 5 * time.Second
 
-// decode decodes each manifest into the type that it names, and refuses fields that the type lacks.
-func decode(t *testing.T) (deployments []*appsv1.Deployment, secrets []*corev1.Secret, budgets []*policyv1.PodDisruptionBudget) {
+// objects are what manifests make.
+type objects struct {
+	deployments []*appsv1.Deployment
+	secrets     []*corev1.Secret
+	services    []*corev1.Service
+	budgets     []*policyv1.PodDisruptionBudget
+	monitors    []*monitoringv1.PodMonitor
+}
+
+// decode decodes the documents of a manifest, each into the type that it names, and refuses fields that the type lacks.
+func (o *objects) decode(t *testing.T, from string, manifest []byte) {
 	t.Helper()
-	files, err := filepath.Glob("*.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("there are no manifests (%v)", err)
+	for _, text := range bytes.Split(manifest, []byte("\n---\n")) {
+		var kind metav1.TypeMeta
+		if err := yaml.Unmarshal(text, &kind); err != nil {
+			t.Fatalf("%s: %v\n%s", from, err, text)
+		}
+		var into any
+		switch kind.GroupVersionKind() {
+		case appsv1.SchemeGroupVersion.WithKind("Deployment"):
+			into = added(&o.deployments)
+		case corev1.SchemeGroupVersion.WithKind("Secret"):
+			into = added(&o.secrets)
+		case corev1.SchemeGroupVersion.WithKind("Service"):
+			into = added(&o.services)
+		case policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"):
+			into = added(&o.budgets)
+		case monitoringv1.SchemeGroupVersion.WithKind(monitoringv1.PodMonitorsKind):
+			into = added(&o.monitors)
+		default:
+			t.Fatalf("%s: the test knows no %v", from, kind.GroupVersionKind())
+		}
+		if err := yaml.UnmarshalStrict(text, into); err != nil {
+			t.Errorf("%s: %v\n%s", from, err, text)
+		}
 	}
+}
+
+// added adds a new object to all.
+func added[T any](all *[]*T) *T {
+	*all = append(*all, new(T))
+	return (*all)[len(*all)-1]
+}
+
+// manifests returns what the files make.
+func manifests(t *testing.T, files ...string) *objects {
+	t.Helper()
+	o := new(objects)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var kind metav1.TypeMeta
-		if err := yaml.Unmarshal(text, &kind); err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
-		var into any
-		switch kind.GroupVersionKind() {
-		case appsv1.SchemeGroupVersion.WithKind("Deployment"):
-			deployments = append(deployments, new(appsv1.Deployment))
-			into = deployments[len(deployments)-1]
-		case corev1.SchemeGroupVersion.WithKind("Secret"):
-			secrets = append(secrets, new(corev1.Secret))
-			into = secrets[len(secrets)-1]
-		case policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"):
-			budgets = append(budgets, new(policyv1.PodDisruptionBudget))
-			into = budgets[len(budgets)-1]
-		default:
-			t.Fatalf("%s: the test knows no %v", file, kind.GroupVersionKind())
-		}
-		if err := yaml.UnmarshalStrict(text, into); err != nil {
-			t.Errorf("%s: %v", file, err)
-		}
+		o.decode(t, file, text)
 	}
-	return deployments, secrets, budgets
+	return o
 }
 
-func TestDeployments(t *testing.T) {
-	deployments, secrets, _ := decode(t)
-	if len(deployments) != 2 {
-		t.Fatalf("%d Deployments, want that of the library and that of run", len(deployments))
+// all returns what all files make.
+func all(t *testing.T) *objects {
+	t.Helper()
+	files, err := filepath.Glob("*.yaml")
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, d := range deployments {
+	return manifests(t, slices.DeleteFunc(files, func(f string) bool { return f == "kustomization.yaml" })...)
+}
+
+func TestManifests(t *testing.T) {
+	o := all(t)
+	if len(o.deployments) != 3 {
+		t.Fatalf("%d Deployments, want those of the library, of run and of the page", len(o.deployments))
+	}
+	o.check(t)
+}
+
+// check checks what the objects have to do with each other, and with elections.
+func (o *objects) check(t *testing.T) {
+	for _, d := range o.deployments {
 		t.Run(d.Name, func(t *testing.T) {
 			pod := d.Spec.Template.Spec
 			c := pod.Containers[0]
 			if !matches(d.Spec.Selector, d.Spec.Template.Labels) {
 				t.Error("the selector does not match its own Pods")
-			}
-			if r := d.Spec.Replicas; r == nil || *r < 2 {
-				t.Error("without a second Pod nobody takes over")
-			}
-			if u := d.Spec.Strategy.RollingUpdate; u == nil || u.MaxUnavailable.IntValue() != 0 || u.MaxSurge.IntValue() < 1 {
-				t.Error("a rollout takes a Pod away before the new one is there")
-			}
-			grace := time.Duration(0)
-			for _, arg := range c.Args {
-				if g, ok := strings.CutPrefix(arg, "--grace="); ok {
-					var err error
-					if grace, err = time.ParseDuration(g); err != nil {
-						t.Fatal(err)
-					}
-				}
-			}
-			if s := pod.TerminationGracePeriodSeconds; s == nil || time.Duration(*s)*time.Second <= grace+leaving {
-				t.Errorf("a Pod is killed before it has left the line, which takes %v", grace+leaving)
-			}
-			if c.LivenessProbe.HTTPGet.Path != "/live" {
-				t.Errorf("%s is no liveness probe", c.LivenessProbe.HTTPGet.Path)
 			}
 			for name, p := range map[string]*corev1.Probe{"readiness": c.ReadinessProbe, "liveness": c.LivenessProbe, "startup": c.StartupProbe} {
 				if p != nil && p.HTTPGet.Path == "/leader" {
@@ -104,22 +121,87 @@ func TestDeployments(t *testing.T) {
 					t.Errorf("the %s probe asks at port %s, which has no name", name, p.HTTPGet.Port.String())
 				}
 			}
-			served(t, d.Spec.Template.Annotations, c)
+			listens(t, c)
 			secure(t, pod, c)
-			url(t, pod, c, secrets)
+			o.files(t, pod, c)
+			if isPage(c) {
+				o.page(t, d, c)
+				return
+			}
+			candidate(t, d, c)
+			if !slices.ContainsFunc(o.budgets, func(b *policyv1.PodDisruptionBudget) bool {
+				return matches(b.Spec.Selector, d.Spec.Template.Labels) && b.Spec.MaxUnavailable.IntValue() == 1
+			}) {
+				t.Error("no budget keeps a Pod when nodes are drained")
+			}
 		})
 	}
-	if c := deployments[0].Spec.Template.Spec.Containers[0]; c.ReadinessProbe.HTTPGet.Path != "/ready" {
-		t.Error("a Pod is not asked whether it stands in line, which examples/service answers at /ready")
+	for _, m := range o.monitors {
+		if !slices.ContainsFunc(o.deployments, func(d *appsv1.Deployment) bool {
+			return matches(&m.Spec.Selector, d.Spec.Template.Labels) && *m.Spec.PodMetricsEndpoints[0].Port == d.Spec.Template.Spec.Containers[0].Ports[0].Name
+		}) {
+			t.Errorf("Prometheus finds no port of a Pod by %s", m.Name)
+		}
 	}
 }
 
-// served checks that the program listens, on all addresses, where the probes and Prometheus ask.
-func served(t *testing.T, annotations map[string]string, c corev1.Container) {
+// candidate checks the Deployment of a program that stands in line.
+func candidate(t *testing.T, d *appsv1.Deployment, c corev1.Container) {
+	t.Helper()
+	if r := d.Spec.Replicas; r == nil || *r < 2 {
+		t.Error("without a second Pod nobody takes over")
+	}
+	if u := d.Spec.Strategy.RollingUpdate; u == nil || u.MaxUnavailable.IntValue() != 0 || u.MaxSurge.IntValue() < 1 {
+		t.Error("a rollout takes a Pod away before the new one is there")
+	}
+	if c.ReadinessProbe == nil || c.ReadinessProbe.HTTPGet.Path != "/ready" {
+		t.Error("a Pod is not asked whether it stands in line, so a rollout replaces healthy ones by ones that cannot connect")
+	}
+	if c.LivenessProbe.HTTPGet.Path != "/live" {
+		t.Errorf("%s is no liveness probe", c.LivenessProbe.HTTPGet.Path)
+	}
+	if port := d.Spec.Template.Annotations["prometheus.io/port"]; port != strconv.Itoa(int(c.Ports[0].ContainerPort)) {
+		t.Errorf("Prometheus asks at port %s, and the Pod has %v", port, c.Ports)
+	}
+	grace := time.Duration(0)
+	for _, arg := range c.Args {
+		if g, ok := strings.CutPrefix(arg, "--grace="); ok {
+			var err error
+			if grace, err = time.ParseDuration(g); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if s := d.Spec.Template.Spec.TerminationGracePeriodSeconds; s == nil || time.Duration(*s)*time.Second <= grace+leaving {
+		t.Errorf("a Pod is killed before it has left the line, which takes %v", grace+leaving)
+	}
+}
+
+func isPage(c corev1.Container) bool { return len(c.Args) > 0 && c.Args[0] == "ui" }
+
+// page checks the Deployment of the page: whoever looks needs a token, and no restart is to help against a coordinator that is not
+// reached.
+func (o *objects) page(t *testing.T, d *appsv1.Deployment, c corev1.Container) {
+	t.Helper()
+	if !slices.ContainsFunc(c.Args, func(a string) bool { return strings.HasPrefix(a, "--token-file=") }) {
+		t.Error("whoever reaches the page needs no token")
+	}
+	if c.LivenessProbe.HTTPGet.Path != "/healthz" || c.ReadinessProbe.HTTPGet.Path != "/healthz" {
+		t.Error("the page is not asked at /healthz, which needs no token")
+	}
+	if !slices.ContainsFunc(o.services, func(s *corev1.Service) bool {
+		return matches(&metav1.LabelSelector{MatchLabels: s.Spec.Selector}, d.Spec.Template.Labels) && s.Spec.Ports[0].TargetPort.StrVal == c.Ports[0].Name
+	}) {
+		t.Error("no Service leads to the page")
+	}
+}
+
+// listens checks that the program listens, on all addresses, where the probes ask.
+func listens(t *testing.T, c corev1.Container) {
 	t.Helper()
 	address := ""
 	for i, arg := range c.Args {
-		if a, ok := strings.CutPrefix(arg, "--serve="); ok {
+		if flag, a, ok := strings.Cut(arg, "="); ok && (flag == "--serve" || flag == "--listen") {
 			address = a
 		} else if arg == "-http" {
 			address = c.Args[i+1]
@@ -129,8 +211,8 @@ func served(t *testing.T, annotations map[string]string, c corev1.Container) {
 	if err != nil || host != "" && host != "0.0.0.0" {
 		t.Errorf("the program listens at %q (%v); want all addresses of the Pod, with a port", address, err)
 	}
-	if len(c.Ports) != 1 || strconv.Itoa(int(c.Ports[0].ContainerPort)) != port || annotations["prometheus.io/port"] != port {
-		t.Errorf("the program listens at port %s, the Pod has the ports %v, and Prometheus asks at %s", port, c.Ports, annotations["prometheus.io/port"])
+	if len(c.Ports) != 1 || strconv.Itoa(int(c.Ports[0].ContainerPort)) != port {
+		t.Errorf("the program listens at port %s, and the Pod has the ports %v", port, c.Ports)
 	}
 }
 
@@ -149,8 +231,8 @@ func secure(t *testing.T, pod corev1.PodSpec, c corev1.Container) {
 	}
 }
 
-// url checks that the URL of the coordinator is one, and that each file that it names is in the Secret.
-func url(t *testing.T, pod corev1.PodSpec, c corev1.Container, secrets []*corev1.Secret) {
+// files checks that the URL of the coordinator is one, and that each file that it or a flag names is in the Secret.
+func (o *objects) files(t *testing.T, pod corev1.PodSpec, c corev1.Container) {
 	t.Helper()
 	i := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "SUCCESSION_URL" })
 	if i < 0 {
@@ -163,27 +245,25 @@ func url(t *testing.T, pod corev1.PodSpec, c corev1.Container, secrets []*corev1
 	if _, err := coordinator.DefaultMux.Driver(u); err != nil {
 		t.Error(err)
 	}
-	for _, parameter := range []string{"password-file", "ca-file"} {
-		file := u.Text(parameter, "")
+	files := []string{u.Text("password-file", ""), u.Text("ca-file", "")}
+	for _, arg := range c.Args {
+		if flag, file, ok := strings.Cut(arg, "="); ok && strings.HasSuffix(flag, "-file") {
+			files = append(files, file)
+		}
+	}
+	for _, file := range files {
 		found := false
 		for _, m := range c.VolumeMounts {
 			v := pod.Volumes[slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name })]
-			for _, s := range secrets {
+			for _, s := range o.secrets {
 				if _, has := s.StringData[path.Base(file)]; has && s.Name == v.Secret.SecretName && m.MountPath == path.Dir(file) {
 					found = true
 				}
 			}
 		}
 		if !found {
-			t.Errorf("%s=%s: no Secret is mounted that has it", parameter, file)
+			t.Errorf("%s: no Secret is mounted that has it", file)
 		}
-	}
-}
-
-func TestDisruptionBudget(t *testing.T) {
-	deployments, _, budgets := decode(t)
-	if len(budgets) != 1 || !matches(budgets[0].Spec.Selector, deployments[0].Spec.Template.Labels) || budgets[0].Spec.MaxUnavailable.IntValue() != 1 {
-		t.Error("no budget keeps a Pod of the service when nodes are drained")
 	}
 }
 

@@ -1,5 +1,6 @@
 // Packages builds Debian and RPM packages of the command, with its manual pages and the completions of
-// bash, zsh and fish. The version is that of the command: a tag, or what Go makes of the commit.
+// bash, zsh and fish. The version is that of the command: a tag, or what Go makes of the commit. All times are those of
+// the commit, so that whoever builds them again gets the same bytes.
 //
 //	go run -C deploy ./packages -o /tmp/packages
 //	go run -C deploy ./packages -o /tmp/packages -arch arm64
@@ -18,6 +19,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/goreleaser/nfpm/v2"
 	_ "github.com/goreleaser/nfpm/v2/deb"
@@ -25,10 +27,17 @@ import (
 
 	"github.com/succession-dev/succession/deploy/internal/build"
 	"github.com/succession-dev/succession/deploy/internal/licences"
+	"github.com/succession-dev/succession/deploy/internal/sbom"
 )
 
 //go:embed nfpm.yaml
 var config string
+
+//go:embed copyright
+var copyright string
+
+// maintainer is who answers for the packages, as nfpm.yaml has it.
+const maintainer = "The succession project <dev@succession.example>"
 
 func main() {
 	out := flag.String("o", ".", "the folder that the packages are written to")
@@ -53,8 +62,15 @@ func packages(out, arch string) (made []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	commit, err := build.Checked()
+	if err != nil {
+		return nil, err
+	}
 	version, err := fill(stage, arch)
 	if err != nil {
+		return nil, err
+	}
+	if err := document(stage, root, version, commit.Time); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(out, 0o755); err != nil {
@@ -62,7 +78,7 @@ func packages(out, arch string) (made []string, err error) {
 	}
 	values := map[string]string{"ARCH": arch, "VERSION": version, "STAGE": stage, "ROOT": root}
 	for _, format := range []string{"deb", "rpm"} {
-		file, err := pack(out, format, values)
+		file, err := pack(out, format, values, commit.Time)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", format, err)
 		}
@@ -82,6 +98,9 @@ func fill(stage, arch string) (version string, err error) {
 		return "", err
 	}
 	if err := os.WriteFile(filepath.Join(stage, "THIRD-PARTY"), others, 0o644); err != nil {
+		return "", err
+	}
+	if err := sbom.Write(filepath.Join(stage, "sbom.cdx.json"), program); err != nil {
 		return "", err
 	}
 	runs := program // on this machine
@@ -134,6 +153,31 @@ func fill(stage, arch string) (version string, err error) {
 	return v.Version, nil
 }
 
+// document puts what Debian wants of each package into the folder: what has changed, as the project and as the package says it, and
+// under which terms it comes.
+func document(stage, root, version string, at time.Time) error {
+	changes, err := os.ReadFile(filepath.Join(root, "CHANGELOG.md"))
+	if err != nil {
+		return err
+	}
+	debian := fmt.Sprintf("succession (%s-1) unstable; urgency=medium\n\n  * %s; changelog.gz has what is new.\n\n -- %s  %s\n",
+		debianVersion(version), version, maintainer, at.Format(time.RFC1123Z))
+	return errors.Join(
+		compressed(filepath.Join(stage, "changelog.gz"), changes),
+		compressed(filepath.Join(stage, "changelog.Debian.gz"), []byte(debian)),
+		os.WriteFile(filepath.Join(stage, "copyright"), []byte(copyright), 0o644),
+	)
+}
+
+// debianVersion returns a version of Go in the form of Debian, as nfpm makes it: what comes before a version sorts before it.
+func debianVersion(version string) string {
+	number, before, is := strings.Cut(strings.TrimPrefix(version, "v"), "-")
+	if !is {
+		return number
+	}
+	return number + "~" + before
+}
+
 // compress compresses the manual pages in the folder, as Debian wants them.
 func compress(dir string) error {
 	pages, err := filepath.Glob(filepath.Join(dir, "*.1"))
@@ -142,24 +186,29 @@ func compress(dir string) error {
 	}
 	for _, page := range pages {
 		text, err := os.ReadFile(page)
-		if err != nil {
-			return err
+		if err == nil {
+			err = compressed(page+".gz", text)
 		}
-		f, err := os.Create(page + ".gz")
 		if err != nil {
-			return err
-		}
-		z, _ := gzip.NewWriterLevel(f, gzip.BestCompression)
-		_, err = z.Write(text)
-		if err := errors.Join(err, z.Close(), f.Close()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// compressed writes the text to the file, compressed, without a name or a time.
+func compressed(file string, text []byte) error {
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	z, _ := gzip.NewWriterLevel(f, gzip.BestCompression)
+	_, err = z.Write(text)
+	return errors.Join(err, z.Close(), f.Close())
+}
+
 // pack writes a package of the format into the folder out, and returns its file.
-func pack(out, format string, values map[string]string) (string, error) {
+func pack(out, format string, values map[string]string, at time.Time) (string, error) {
 	c, err := nfpm.ParseWithEnvMapping(strings.NewReader(config), func(name string) string { return values[name] })
 	if err != nil {
 		return "", err
@@ -168,6 +217,7 @@ func pack(out, format string, values map[string]string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	info.MTime, info.RPM.BuildHost = at, "succession"
 	info = nfpm.WithDefaults(info)
 	if err := nfpm.PrepareForPackager(info, format); err != nil {
 		return "", err

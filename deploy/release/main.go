@@ -32,6 +32,7 @@ import (
 
 	"github.com/succession-dev/succession/deploy/internal/build"
 	"github.com/succession-dev/succession/deploy/internal/licences"
+	"github.com/succession-dev/succession/deploy/internal/sbom"
 )
 
 const (
@@ -112,7 +113,7 @@ func next(root string) (string, error) {
 }
 
 // ready fails unless the commit is what the version is to be: nothing is changed, each module needs this version of the
-// library, and the tags are there.
+// library and of its other modules, and the tags are there.
 func ready(root, version string) error {
 	changed, err := git(root, "status", "--porcelain")
 	if err != nil {
@@ -142,8 +143,8 @@ func ready(root, version string) error {
 			return err
 		}
 		for _, r := range f.Require {
-			if r.Mod.Path == library && r.Mod.Version != version {
-				return fmt.Errorf("%s/go.mod needs %s %s, and not %s", folder, library, r.Mod.Version, version)
+			if (r.Mod.Path == library || strings.HasPrefix(r.Mod.Path, library+"/")) && r.Mod.Version != version {
+				return fmt.Errorf("%s/go.mod needs %s, and not %s", folder, r.Mod, version)
 			}
 		}
 	}
@@ -242,9 +243,8 @@ func (m *maker) command(system, arch string) error {
 		return err
 	}
 	name := filepath.Join(m.out, fmt.Sprintf("succession_%s_%s_%s", strings.TrimPrefix(m.version, "v"), system, arch))
-	sbom := exec.Command("go", "tool", "cyclonedx-gomod", "bin", "-json", "-output", name+".cdx.json", program)
-	if out, err := sbom.CombinedOutput(); err != nil {
-		return fmt.Errorf("cyclonedx-gomod: %w\n%s", err, out)
+	if err := sbom.Write(name+".cdx.json", program); err != nil {
+		return err
 	}
 	files := []file{{filepath.Base(program), binary, 0o755}, {"LICENSE", own, 0o644}, {"THIRD-PARTY", others, 0o644}}
 	if system == "windows" {

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -102,7 +103,7 @@ func TestStateDirectoryIsPrivate(t *testing.T) {
 	}
 }
 
-// settings returns what the section Service of a file sets.
+// settings returns what the section Service of a file sets; of what is set several times, all, with newlines between.
 func settings(t *testing.T, file string) map[string]string {
 	t.Helper()
 	f, err := os.Open(file)
@@ -117,7 +118,7 @@ func settings(t *testing.T, file string) map[string]string {
 	set := make(map[string]string)
 	for _, o := range options {
 		if o.Section == "Service" {
-			set[o.Name] = o.Value
+			set[o.Name] = strings.TrimPrefix(set[o.Name]+"\n"+o.Value, "\n")
 		}
 	}
 	return set
@@ -128,34 +129,67 @@ func TestSettings(t *testing.T) {
 	for _, file := range units(t) {
 		t.Run(file, func(t *testing.T) {
 			set := settings(t, file)
-			if set["KillMode"] != "mixed" || set["Restart"] != "on-failure" {
-				t.Errorf("KillMode=%s, Restart=%s; want mixed and on-failure", set["KillMode"], set["Restart"])
+			if set["Restart"] != "on-failure" {
+				t.Errorf("Restart=%s; want on-failure", set["Restart"])
 			}
-			var err error
-			grace := time.Duration(0)
-			if g := regexp.MustCompile(`--grace (\S+)`).FindStringSubmatch(set["ExecStart"]); g != nil {
-				if grace, err = time.ParseDuration(g[1]); err != nil {
-					t.Fatal(err)
-				}
+			// The command says when it is ready; without it nobody would.
+			program, args, _ := strings.Cut(set["ExecStart"], " ")
+			if command := program == "/usr/bin/succession"; command != (set["Type"] == "notify") {
+				t.Errorf("Type=%s of %s", set["Type"], program)
 			}
-			if stop, err := time.ParseDuration(set["TimeoutStopSec"]); err != nil || stop <= grace+leaving {
-				t.Errorf("TimeoutStopSec=%s (%v): it is killed before it has left the line, which takes %v", set["TimeoutStopSec"], err, grace+leaving)
+			if !strings.HasPrefix(args, "ui ") {
+				leaves(t, set)
 			}
 			url, ok := strings.CutPrefix(set["Environment"], "SUCCESSION_URL=")
 			if !ok {
 				t.Fatalf("Environment=%s: there is no SUCCESSION_URL", set["Environment"])
 			}
-			credential, _, _ := strings.Cut(set["LoadCredential"], ":")
-			u, err := coordinator.ParseURL(strings.ReplaceAll(url, "%d", "/run/credentials/unit"))
+			u, err := coordinator.ParseURL(strings.ReplaceAll(url, "%d", credentials))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if _, err := coordinator.DefaultMux.Driver(u); err != nil {
 				t.Error(err)
 			}
-			if got := u.Text("password-file", ""); got != "/run/credentials/unit/"+credential {
-				t.Errorf("password-file=%s is not the credential %q", got, credential)
+			needs := []string{u.Text("password-file", "")}
+			for _, m := range regexp.MustCompile(`--\S+-file (\S+)`).FindAllStringSubmatch(args, -1) {
+				needs = append(needs, strings.ReplaceAll(m[1], "%d", credentials))
+			}
+			var has []string
+			for _, c := range strings.Split(set["LoadCredential"], "\n") {
+				name, _, _ := strings.Cut(c, ":")
+				has = append(has, credentials+"/"+name)
+			}
+			if !slices.Equal(needs, has) {
+				t.Errorf("the files %q are needed, and the credentials are %q", needs, has)
+			}
+			// Prometheus itself, and what is usually beside it, are on the same machines.
+			for _, taken := range []string{"9090", "9091", "9093", "9100"} {
+				if strings.Contains(args, taken) {
+					t.Errorf("%s: another program usually listens at port %s", args, taken)
+				}
 			}
 		})
+	}
+}
+
+// credentials is the folder of a unit's credentials.
+const credentials = "/run/credentials/unit"
+
+// leaves checks that a candidate can leave the line before it is killed.
+func leaves(t *testing.T, set map[string]string) {
+	t.Helper()
+	if set["KillMode"] != "mixed" {
+		t.Errorf("KillMode=%s; want mixed", set["KillMode"])
+	}
+	var err error
+	grace := time.Duration(0)
+	if g := regexp.MustCompile(`--grace (\S+)`).FindStringSubmatch(set["ExecStart"]); g != nil {
+		if grace, err = time.ParseDuration(g[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if stop, err := time.ParseDuration(set["TimeoutStopSec"]); err != nil || stop <= grace+leaving {
+		t.Errorf("TimeoutStopSec=%s (%v): it is killed before it has left the line, which takes %v", set["TimeoutStopSec"], err, grace+leaving)
 	}
 }

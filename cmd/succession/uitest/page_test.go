@@ -337,6 +337,10 @@ func TestLooks(t *testing.T) {
 					}
 				}
 				check("the list")
+				// Which election it is, and since when, is read without opening it.
+				if cut := says[[]string](p, `[...document.querySelectorAll('[aria-label="Elections"] td:first-child a, [aria-label="Elections"] td:nth-child(5)')].filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.textContent)`); len(cut) > 0 {
+					t.Errorf("the list shows only the beginnings of %q", cut)
+				}
 				if dark := says[bool](p, `luminance(parse(getComputedStyle(document.body).backgroundColor)) < 0.2`); dark != (looks == "dark") {
 					t.Errorf("the page is dark: %v", dark)
 				}

@@ -1,12 +1,20 @@
 package uitest
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -141,7 +149,61 @@ func TestPictures(t *testing.T) {
 	w.picture("light", "ui-narrow", "#/billing/invoices", 400, 860)
 	w.picture("light", "ui-paused", "#/stock/prices", 1280, 480)
 	w.picture("light", "ui-queue", "#/mails-items", 1280, 480)
+	troubled(t)
 	moving(t)
+}
+
+// troubled makes the pictures of what somebody has to look at: elections in trouble, and a coordinator that is not heard from.
+func troubled(t *testing.T) {
+	w := newWorld(t, page.Options{Names: []string{"reports/monthly"}})
+	for _, name := range []string{"billing/invoices", "billing/reminders", "catalog/prices", "images/thumbnails", "stock/orders"} {
+		w.joins(name, elect.Options{ID: "node-1", History: 10})
+	}
+	w.joins("catalog/import", elect.Options{ID: "node-5", Ready: func(context.Context) error { return errors.New("the database is being restored") }})
+	w.joins("mails/digest", elect.Options{ID: "node-6", History: 10})
+	w.leaves["node-6"]()
+	for i := range 7 { // it is started again and again
+		w.joins("search/ranking", elect.Options{ID: fmt.Sprintf("node-%d", 7+i%2), History: 20})
+		w.awaitsTerms("search/ranking", i+1)
+		time.Sleep(time.Second)
+		w.leaves[fmt.Sprintf("node-%d", 7+i%2)]()
+	}
+	w.joins("search/ranking", elect.Options{ID: "node-8", History: 20})
+	first := w.open("#/search/ranking", 1280, 760)
+	first.sees(`document.title.startsWith("(4) ")`)
+	for _, looks := range []string{"light", "dark"} {
+		w.picture(looks, "ui-trouble-"+looks, "#/search/ranking", 1280, 760)
+	}
+	time.Sleep(5 * time.Second)
+	w.c.Pause()
+	defer w.c.Resume()
+	first.sees(`document.body.classList.contains("old")`)
+	time.Sleep(20 * time.Second)
+	w.pictureOf(first, "ui-unreached")
+}
+
+// awaitsTerms waits until the history of the election tells of so many terms.
+func (w *world) awaitsTerms(name string, n int) {
+	w.Helper()
+	b := w.c.Client("reader")
+	defer b.Close()
+	s, err := b.Session(w.Context())
+	if err != nil {
+		w.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(w.Context(), patience)
+	defer cancel()
+	for at := backend.Version(backend.Absent); ; {
+		terms, err := elect.New(b, name, nil).History(ctx)
+		if err == nil && len(terms) >= n {
+			return
+		}
+		r, err := s.Watch(ctx, name+".history", at)
+		if err != nil {
+			w.Fatalf("%s has %d terms: %v", name, len(terms), err)
+		}
+		at = r.Version
+	}
 }
 
 // moving makes the pictures of a migration that the leader blocks.
@@ -174,11 +236,57 @@ func (w *world) picture(looks, name, hash string, width, height int64) {
 	if hash != "" {
 		p.sees(`document.querySelectorAll("#tables tbody tr").length > 0`)
 	}
-	png, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
+	w.pictureOf(p, name)
+}
+
+// pictureOf writes a picture of a tab as it is.
+func (w *world) pictureOf(p *tab, name string) {
+	w.Helper()
+	shot, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
 	if err != nil {
 		w.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(*pictures, name+".png"), png, 0o644); err != nil {
+	f, err := os.Create(filepath.Join(*pictures, name+".png"))
+	if err != nil {
 		w.Fatal(err)
 	}
+	if err := errors.Join(small(f, shot), f.Close()); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// small writes a picture in its 256 most frequent colours, with the nearest of them in the place of others: those are on the edges of
+// letters. It takes a third of the room.
+func small(to io.Writer, shot []byte) error {
+	full, err := png.Decode(bytes.NewReader(shot))
+	if err != nil {
+		return err
+	}
+	count := make(map[color.RGBA]int)
+	all := full.Bounds()
+	at := func(x, y int) color.RGBA { return color.RGBAModel.Convert(full.At(x, y)).(color.RGBA) }
+	for y := all.Min.Y; y < all.Max.Y; y++ {
+		for x := all.Min.X; x < all.Max.X; x++ {
+			count[at(x, y)]++
+		}
+	}
+	frequent := slices.SortedFunc(maps.Keys(count), func(a, b color.RGBA) int {
+		return cmp.Or(count[b]-count[a], cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)))
+	})
+	var palette color.Palette
+	for _, c := range frequent[:min(256, len(frequent))] {
+		palette = append(palette, c)
+	}
+	nearest := make(map[color.RGBA]uint8)
+	for c := range count {
+		nearest[c] = uint8(palette.Index(c))
+	}
+	few := image.NewPaletted(all, palette)
+	for y := all.Min.Y; y < all.Max.Y; y++ {
+		for x := all.Min.X; x < all.Max.X; x++ {
+			few.SetColorIndex(x, y, nearest[at(x, y)])
+		}
+	}
+	encoder := png.Encoder{CompressionLevel: png.BestCompression}
+	return encoder.Encode(to, few)
 }

@@ -51,13 +51,19 @@ func parseNote(value []byte, name string) note {
 	return n
 }
 
-// write writes the note if it still has the version and m stands.
+// write writes the note if it still has the version and m stands. It succeeds, too, if the same note is there by
+// then: another process wrote it at the same time, or an earlier try did, whose answer was lost.
 func (n note) write(ctx context.Context, to backend.Session, at backend.Version, m backend.Member) error {
 	value, err := json.Marshal(n)
 	if err != nil {
 		return err
 	}
 	_, err = to.Put(ctx, protocol.Companion(n.Record, noteSuffix), value, &backend.If{Version: at, Member: m})
+	if errors.Is(err, backend.ErrVersion) {
+		if now, _, gerr := noteOf(ctx, to, n.Record); gerr == nil && now == n {
+			return nil
+		}
+	}
 	return err
 }
 

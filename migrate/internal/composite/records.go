@@ -113,6 +113,7 @@ func (s *session) target(ctx context.Context, name string, cond *backend.If) (t 
 			err = backend.ErrNotMember
 		} else if name != c.line && name != naming.OfElection(c.line, naming.Fence) {
 			t.note, err = s.guard(ctx, c, name, t.cond.Version != backend.Any)
+			err = unsettled(err)
 		}
 	}
 	if err != nil {
@@ -181,7 +182,16 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If, do f
 		err = do(t)
 	}
 	if err == nil && t.note != nil {
-		err = t.note()
+		err = unsettled(t.note())
+	}
+	return err
+}
+
+// unsettled returns the error of what is written beside the caller's record. That somebody else has written there at the same time
+// does not mean that the caller's record has another version.
+func unsettled(err error) error {
+	if errors.Is(err, backend.ErrVersion) {
+		return fmt.Errorf("%w: what goes with the election was written down by another process at the same time: %v", backend.ErrUnavailable, err)
 	}
 	return err
 }

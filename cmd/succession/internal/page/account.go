@@ -75,7 +75,7 @@ func (w *watcher) account(ctx context.Context, election string) (account, error)
 		return account{}, err
 	case errors.Is(err, errors.ErrUnsupported), errors.Is(err, backend.ErrInvalid): // there can be none
 	case err != nil:
-		a.Untold = err.Error()
+		a.Untold = ui.Clip(ui.OneLine(err.Error()))
 	}
 	a.add(told)
 	return a, nil
@@ -149,9 +149,9 @@ func (a account) history(election string, lost int64) *history.History {
 	at := func(ms int64) time.Duration { return time.Duration(ms-begin) * time.Millisecond }
 	for _, t := range a.Terms {
 		token, _ := strconv.ParseUint(t.Token, 10, 64)
-		h.Events = append(h.Events, history.Event{At: at(t.From), Kind: history.Won, Election: election, Candidate: t.ID, Token: token})
+		h.Events = append(h.Events, history.Event{At: at(t.From), Kind: history.Won, Election: election, Candidate: ui.Visible(t.ID), Token: token})
 		if t.To != 0 {
-			h.Events = append(h.Events, history.Event{At: at(t.To), Kind: history.Ended, Election: election, Candidate: t.ID, Token: token, Why: t.Why})
+			h.Events = append(h.Events, history.Event{At: at(t.To), Kind: history.Ended, Election: election, Candidate: ui.Visible(t.ID), Token: token, Why: ui.Visible(t.Why)})
 		}
 	}
 	for _, g := range a.Gaps {

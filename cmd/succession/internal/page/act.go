@@ -74,11 +74,11 @@ func (s *Server) deeds() map[string]deed {
 // act returns the handler of a deed.
 func (s *Server) act(name string, d deed) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case !slices.Contains(s.o.Allow, d.act):
-			refuse(w, http.StatusForbidden, fmt.Errorf("this is not allowed on the page: start it with --allow %s", d.act))
+		if err := s.may(r, d.act); err != nil {
+			refuse(w, http.StatusForbidden, err)
 			return
-		case r.Header.Get(ownHeader) != "1" || r.Header.Get("Content-Type") != "application/json":
+		}
+		if r.Header.Get(ownHeader) != "1" || r.Header.Get("Content-Type") != "application/json" {
 			refuse(w, http.StatusForbidden, fmt.Errorf("send JSON, and the header %s: 1", ownHeader))
 			return
 		}
@@ -98,7 +98,7 @@ func (s *Server) act(name string, d deed) http.HandlerFunc {
 		}
 		v.by = s.by(r)
 		err = d.do(r.Context(), v)
-		log := s.o.Logger.With("act", name, "election", v.Name, "token", v.Token, "to", v.To, "reason", v.Reason, "from", r.RemoteAddr)
+		log := s.o.Logger.With("act", name, "election", v.Name, "token", v.Token, "to", v.To, "reason", v.Reason, "user", visitorOf(r).user, "from", r.RemoteAddr)
 		if err != nil {
 			log.Warn("an act has failed", "err", err)
 			refuse(w, codeOf(err), err)
@@ -125,9 +125,26 @@ func readWish(body io.Reader, named bool) (v wish, err error) {
 	return v, errors.Join(err, backend.CheckName(v.Name))
 }
 
-// by says who asks: the one who has started the page, and the address, if it is of another machine.
+// may fails, with the reason, if whoever asks may not do that.
+func (s *Server) may(r *http.Request, a Act) error {
+	switch v := visitorOf(r); {
+	case !slices.Contains(s.o.Allow, a):
+		return fmt.Errorf("this is not allowed on the page: start it with --allow %s", a)
+	case v.looks:
+		return errors.New("who has this token may only look")
+	case s.o.UserHeader != "" && v.user == "":
+		return fmt.Errorf("nobody acts here without a name: come by the proxy, which says it in %s, beside the token", s.o.UserHeader)
+	}
+	return nil
+}
+
+// by says who asks: the one whom a proxy names; the one who has started the page; and the address, if it is of another machine and
+// not that of the proxy.
 func (s *Server) by(r *http.Request) string {
 	by := "the page of " + cmp.Or(s.o.By, "somebody")
+	if user := visitorOf(r).user; user != "" {
+		return user + ", on " + by
+	}
 	if at, err := netip.ParseAddrPort(r.RemoteAddr); err == nil && !at.Addr().Unmap().IsLoopback() {
 		by += ", for " + at.Addr().Unmap().String()
 	}

@@ -176,7 +176,7 @@ type stuck struct {
 }
 
 func (s *stuck) Write(b []byte) (int, error) {
-	if len(b) < 1<<20 {
+	if len(b) < 1<<19 {
 		return len(b), nil
 	}
 	s.long <- len(b)
@@ -195,7 +195,7 @@ func TestStreamsShare(t *testing.T) {
 		"line": {"reports", func(t *testing.T, c *memory.Coordinator) { stand(t, c, 1000, strings.Repeat("\x01", 4000), "reports") }},
 		"list": {"", func(t *testing.T, c *memory.Coordinator) {
 			var names []string
-			for i := range 500 {
+			for i := range 1000 {
 				names = append(names, fmt.Sprintf("job-%05d", i))
 			}
 			stand(t, c, 1, strings.Repeat("\x01", 4000), names...)
@@ -205,7 +205,7 @@ func TestStreamsShare(t *testing.T) {
 			inBubble(t, page.Options{}, func(t *testing.T, c *memory.Coordinator, s *page.Server) {
 				test.stand(t, c)
 				v := visit(t, s, test.show)
-				v.sees("all", func() bool { return len(v.detail.Tables) > 0 || len(v.rows) == 500 })
+				v.sees("all", func() bool { return len(v.detail.Tables) > 0 || len(v.rows) == 1000 })
 				heap := func() int {
 					runtime.GC()
 					var m runtime.MemStats

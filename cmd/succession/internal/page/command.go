@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,8 +21,11 @@ import (
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 )
 
-// tokenVariable is the environment variable that may have the token.
-const tokenVariable = "SUCCESSION_UI_TOKEN"
+// The environment variables that may have the tokens.
+const (
+	tokenVariable = "SUCCESSION_UI_TOKEN"
+	lookVariable  = "SUCCESSION_UI_LOOK_TOKEN"
+)
 
 // Command returns the command ui.
 func Command(g *connect.Flags) *cobra.Command {
@@ -43,17 +47,28 @@ The page can only be looked at, unless --allow says what else:
   pause   let nobody lead, and somebody again
 
 It is for this machine, unless --listen says otherwise. Then whoever looks needs a token of
-16 bytes or more, from --token-file or $` + tokenVariable + `. There is no TLS: put a server with TLS in
-front and give its name as --host, or forward a port, as with ssh -L.`,
+16 bytes or more, from --token-file or $` + tokenVariable + `. Who has the one of --look-token-file or
+$` + lookVariable + ` may only look. There is no TLS: put a server with TLS in
+front and give its name as --host, or forward a port, as with ssh -L.
+
+Behind a proxy, --base-path is the path that it passes on, as in /elections. If it takes the
+path away, none is needed. With --user-header the proxy says who asks, and what is done is done
+in that name. The header is believed in requests that have a token in the header
+Authorization: the proxy adds both, and replaces what was sent to it. Nobody else can act
+then.`,
 		Example: `  succession --url etcd://h1:2379/app ui
   succession --url etcd://h1:2379/app ui --allow resign,pause reports
-  succession ui --listen 0.0.0.0:8070 --host elections.example.com --token-file /etc/succession/ui-token`,
+  succession ui --listen 0.0.0.0:8070 --host elections.example.com --token-file /etc/succession/ui-token
+  succession ui --token-file ui-token --base-path /elections --user-header X-Remote-User --allow resign`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	f := cmd.Flags()
 	listen := f.String("listen", "127.0.0.1:8070", "the address to serve at; port 0 is any that is free")
 	hosts := f.StringArray("host", nil, "a name that the page is reached by, beside the address; may be repeated")
 	tokenFile := f.String("token-file", "", "a file with the token that whoever looks needs")
+	lookFile := f.String("look-token-file", "", "a file with a token for those who may only look")
+	base := f.String("base-path", "", "the path at which the page begins, such as /elections")
+	user := f.String("user-header", "", "the header in which a proxy says who asks; it needs a token, which the proxy sends too")
 	allow := f.StringSlice("allow", nil, "what may be done on the page, with commas between: resign, pause")
 	cmd.RegisterFlagCompletionFunc("allow", connect.CompleteList(string(Resign), string(Pause)))
 	cmd.RunE = func(cmd *cobra.Command, names []string) error {
@@ -70,34 +85,75 @@ front and give its name as --host, or forward a port, as with ssh -L.`,
 			}
 			o.Allow = append(o.Allow, a)
 		}
-		var err error
-		if o.Token, err = readToken(*tokenFile); err != nil {
+		if err := o.behind(*base, *user); err != nil {
 			return err
 		}
-		l, err := listenAt(*listen, o.Token)
+		if err := o.tokens(*tokenFile, *lookFile); err != nil {
+			return err
+		}
+		l, err := listenAt(*listen, cmp.Or(o.Token, o.LookToken))
 		if err != nil {
 			return err
 		}
 		defer l.Close()
+		unit := ui.OpenUnit()
+		defer unit.Close()
 		return g.WithAll(func(ctx, _ context.Context, b backend.Backend) error {
-			fmt.Fprintf(cmd.OutOrStdout(), "http://%s/\n", l.Addr())
+			at := fmt.Sprintf("http://%s%s/", l.Addr(), o.BasePath)
+			fmt.Fprintln(cmd.OutOrStdout(), at)
+			unit.Tell("READY=1\nSTATUS=serving " + at)
+			defer unit.Tell("STOPPING=1")
 			return serve(ctx, l, New(b, o))
 		})
 	}
 	return cmd
 }
 
-// readToken returns the token, or "" if none is given.
-func readToken(file string) (string, error) {
-	token, from := os.Getenv(tokenVariable), "$"+tokenVariable
+// behind sets what a proxy in front of the page needs.
+func (o *Options) behind(base, user string) error {
+	if path := strings.Trim(base, "/"); path != "" {
+		if o.BasePath = "/" + path; base[0] != '/' || backend.CheckName(path) != nil {
+			return fmt.Errorf("--base-path %q is no path of this page; give one such as /elections", base)
+		}
+	}
+	if o.UserHeader = user; user != "" && strings.ContainsFunc(user, func(r rune) bool {
+		return r != '-' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	}) {
+		return fmt.Errorf("--user-header %q is no name of a header; give one such as X-Remote-User", user)
+	}
+	return nil
+}
+
+// tokens sets the tokens, which must fit what else is set.
+func (o *Options) tokens(file, lookFile string) (err error) {
+	if o.Token, err = readToken("--token-file", file, tokenVariable); err != nil {
+		return err
+	}
+	if o.LookToken, err = readToken("--look-token-file", lookFile, lookVariable); err != nil {
+		return err
+	}
+	switch {
+	case o.UserHeader != "" && o.Token == "" && o.LookToken == "":
+		return fmt.Errorf("--user-header needs a token, which the proxy sends with the header: without one whoever reaches the port could say to be anybody; give one with --token-file or $%s", tokenVariable)
+	case o.LookToken != "" && o.Token == "" && len(o.Allow) > 0:
+		return fmt.Errorf("--allow needs a token beside the one to look with; give one with --token-file or $%s", tokenVariable)
+	case o.LookToken != "" && o.LookToken == o.Token:
+		return errors.New("the two tokens are the same; who has the one to look with could do all")
+	}
+	return nil
+}
+
+// readToken returns a token, or "" if none is given by the flag, which names the file, or in the environment.
+func readToken(flag, file, variable string) (string, error) {
+	token, from := os.Getenv(variable), "$"+variable
 	if file != "" {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			return "", fmt.Errorf("--token-file: %w", err)
+			return "", fmt.Errorf("%s: %w", flag, err)
 		}
 		token, from = strings.TrimSpace(string(text)), file
 		if token == "" {
-			return "", fmt.Errorf("--token-file: %s is empty", file)
+			return "", fmt.Errorf("%s: %s is empty", flag, file)
 		}
 	}
 	if token != "" && len(token) < minToken {

@@ -12,8 +12,10 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/succession-dev/succession/cmd/succession/internal/host"
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 )
 
 // A guard decides who may see the page. It has three questions:
@@ -23,15 +25,28 @@ import (
 //     that this server is reached at, localhost on this machine, or a name that was given.
 //   - Does a page of another site ask? A browser says so in Origin and in Sec-Fetch-Site. What changes
 //     something also needs a header that other sites cannot send without being asked about first.
-//   - Who asks? With a token, only those who have it.
+//   - Who asks? With tokens, only those who have one.
 type guard struct {
 	hosts  []string // names that are given
-	token  string   // "" is none
-	cookie string   // the value of the cookie of those who have the token
+	keys   []key    // none if no token is needed
+	header string   // the one in which a proxy says who asks; "" is none
 
 	mu    sync.Mutex
 	wrong map[string]int // how many wrong tokens each address has given since then
 	since time.Time
+}
+
+// A key is what admits those who have its token.
+type key struct {
+	token  string
+	cookie string // the value of the cookie of those who have given the token
+	looks  bool   // it is for those who may only look
+}
+
+// A visitor is whoever has asked.
+type visitor struct {
+	looks bool   // may only look
+	user  string // who that is, as the proxy says; "" if none has said so
 }
 
 const (
@@ -48,8 +63,15 @@ var errSlowly = errors.New("too many wrong tokens have come from your address; w
 // minToken is the shortest token, in bytes: too long to be guessed.
 const minToken = 16
 
-func newGuard(hosts []string, token string) *guard {
-	return &guard{hosts: hosts, token: token, cookie: rand.Text()}
+func newGuard(o Options) *guard {
+	g := &guard{hosts: o.Hosts, header: o.UserHeader}
+	for _, k := range []key{{token: o.Token}, {token: o.LookToken, looks: true}} {
+		if k.token != "" {
+			k.cookie = rand.Text()
+			g.keys = append(g.keys, k)
+		}
+	}
+	return g
 }
 
 // cookieName differs from port to port, as cookies do not.
@@ -91,27 +113,60 @@ func looksOnly(r *http.Request) bool {
 	return r.Method == http.MethodGet || r.Method == http.MethodHead
 }
 
-// admits fails if the request has not the token, and one is needed.
-func (g *guard) admits(r *http.Request) error {
-	if g.token == "" {
-		return nil
-	}
-	if c, err := r.Cookie(cookieName(r)); err == nil && equal(c.Value, g.cookie) {
-		return nil
+// admits returns who asks. It fails if the request has no token, and one is needed.
+//
+// Only whoever sends a token with the request itself may say who asks: that is the proxy, whose token its users do not know. A
+// cookie does not do, which a browser sends of itself, past the proxy too.
+func (g *guard) admits(r *http.Request) (visitor, error) {
+	if len(g.keys) == 0 {
+		return visitor{}, nil
 	}
 	if scheme, given, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") { // RFC 9110, 11.1
-		return g.try(r, given)
+		k, err := g.try(r, given)
+		if err != nil {
+			return visitor{}, err
+		}
+		user, err := g.named(r)
+		return visitor{k.looks, user}, err
 	}
-	return errNoToken
+	if c, err := r.Cookie(cookieName(r)); err == nil {
+		for _, k := range g.keys {
+			if equal(c.Value, k.cookie) {
+				return visitor{looks: k.looks}, nil
+			}
+		}
+	}
+	return visitor{}, errNoToken
+}
+
+// maxUser is how long the name of a user may be, in bytes.
+const maxUser = 200
+
+// named returns who asks, as the proxy says.
+func (g *guard) named(r *http.Request) (string, error) {
+	if g.header == "" {
+		return "", nil
+	}
+	said := r.Header.Values(g.header)
+	switch {
+	case len(said) == 0:
+		return "", nil
+	case len(said) > 1: // the proxy has added its own to that of somebody else
+		return "", fmt.Errorf("%w: %s is there %d times; the proxy has to replace what was sent to it", errUser, g.header, len(said))
+	case len(said[0]) > maxUser || !utf8.ValidString(said[0]) || ui.Visible(said[0]) != said[0]:
+		return "", fmt.Errorf("%w: %s has more than %d bytes, or characters that are not shown", errUser, g.header, maxUser)
+	}
+	return strings.TrimSpace(said[0]), nil
 }
 
 var (
-	errNoToken = errors.New("the token is needed: log in at /, or send it as Authorization: Bearer TOKEN")
+	errNoToken = errors.New("the token is needed: log in on the page, or send it as Authorization: Bearer TOKEN")
 	errWrong   = errors.New("that is not the token")
+	errUser    = errors.New("who asks cannot be told")
 )
 
-// try fails if that is not the token, or if the address that it comes from has given too many wrong ones.
-func (g *guard) try(r *http.Request, given string) error {
+// try returns the key whose token that is. It fails if there is none, or if the address that it comes from has given too many wrong ones.
+func (g *guard) try(r *http.Request, given string) (key, error) {
 	from, _, _ := net.SplitHostPort(r.RemoteAddr)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -121,14 +176,16 @@ func (g *guard) try(r *http.Request, given string) error {
 	if _, known := g.wrong[from]; !known && len(g.wrong) >= maxAddresses {
 		from = "" // all others count as one
 	}
-	switch {
-	case g.wrong[from] >= maxWrong:
-		return errSlowly
-	case g.token != "" && equal(given, g.token):
-		return nil
+	if g.wrong[from] >= maxWrong {
+		return key{}, errSlowly
+	}
+	for _, k := range g.keys {
+		if equal(given, k.token) {
+			return k, nil
+		}
 	}
 	g.wrong[from]++
-	return errWrong
+	return key{}, errWrong
 }
 
 // equal takes as long for equal strings as for others, whatever their lengths.

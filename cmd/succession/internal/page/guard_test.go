@@ -139,7 +139,7 @@ func TestToken(t *testing.T) {
 		}
 	}
 	login := func(given, origin string) *httptest.ResponseRecorder {
-		r := request(http.MethodPost, "/login", "token="+given)
+		r := request(http.MethodPost, "/", "token="+given)
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Origin", origin)
 		w := httptest.NewRecorder()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
 )
 
@@ -62,7 +63,8 @@ func electionTable(line backend.Line, now elect.State, all []elect.Candidate) ta
 		return t // nobody leads who could hand over
 	}
 	for i, l := range all {
-		if i > 0 && !l.Pinned && !line.Members[i].Shared && l.NotReady == "" {
+		// A key that the page cannot show as it is cannot be named by it.
+		if i > 0 && !l.Pinned && !line.Members[i].Shared && l.NotReady == "" && ui.Visible(l.Key) == l.Key {
 			t.To[i] = l.Key
 		}
 	}

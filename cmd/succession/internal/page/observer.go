@@ -126,7 +126,7 @@ func (o *observer) publish(ctx context.Context, r recipe, parts map[string]head)
 	}
 	if err != nil { // the last that is known stays
 		d = &last
-		d.Name, d.Line, d.Kind, d.Error = r.name, o.line, r.kind, ui.Clip(err.Error())
+		d.Name, d.Line, d.Kind, d.Error = r.name, o.line, r.kind, ui.Clip(ui.OneLine(err.Error()))
 	} else {
 		d.bound()
 	}

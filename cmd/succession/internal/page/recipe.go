@@ -170,7 +170,7 @@ func (r recipe) row(heads map[string]*head) row {
 		out.State = fmt.Sprintf("%d wait", stand(1))
 	}
 	if h := heads[lines[0]]; h != nil && h.err != nil {
-		out.State, out.Mood = ui.Clip(h.err.Error()), bad
+		out.State, out.Mood = ui.Clip(ui.OneLine(h.err.Error())), bad
 	}
 	return out
 }
@@ -180,7 +180,7 @@ func rowOf(name string, h *head) row {
 	r := row{Name: name, Line: name, Kind: kindElection, Stand: h.stand, Mood: quiet}
 	switch {
 	case h.err != nil:
-		r.State, r.Mood = h.err.Error(), bad
+		r.State, r.Mood = ui.Clip(ui.OneLine(h.err.Error())), bad
 	case !h.read:
 		r.State = "being read"
 	case h.shared:
@@ -211,7 +211,7 @@ func (h *head) state() (string, mood) {
 	switch {
 	case m == quiet || h.now.Gate.Key != "":
 	case h.flapping() >= flaps:
-		return fmt.Sprintf("%s; %d terms in %v", s, h.flapping(), flapSpan), bad
+		return fmt.Sprintf("flaps: %d terms in %d min", h.flapping(), flapSpan/time.Minute), bad
 	case h.now.Vacant() && last != nil:
 		s += "; last: " + last.ID
 		if last.Why == elect.ErrResigned.Error() && h.line.Header.Acknowledged != last.Token {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 )
 
 //go:embed assets
@@ -27,8 +28,15 @@ type Options struct {
 	Names []string
 	// Hosts are the names that the server is reached by, beside its addresses.
 	Hosts []string
-	// Token is what whoever looks must have; empty means that nobody needs any.
+	// Token is what whoever asks must have; empty means that nobody needs any.
 	Token string
+	// LookToken is another one, for those who may only look; empty means that there is none.
+	LookToken string
+	// UserHeader is the header in which a proxy says who asks. It is believed in requests that have a token in the header
+	// Authorization, and then nobody acts without a name. Empty means that there is none.
+	UserHeader string
+	// BasePath is where the page begins, as in "/elections"; empty means at "/".
+	BasePath string
 	// Allow are the acts that the page offers. Nil means none.
 	Allow []Act
 	// By is who has started the page: whoever looks at an election that was paused there sees it. Empty
@@ -58,7 +66,7 @@ func New(b backend.Backend, o Options) *Server {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{
-		o: o, w: newWatcher(b, o.Names, o.Logger), guard: newGuard(o.Hosts, o.Token), mux: http.NewServeMux(),
+		o: o, w: newWatcher(b, o.Names, o.Logger), guard: newGuard(o), mux: http.NewServeMux(),
 		streams: quota{most: maxStreams}, pictures: quota{most: maxPictures}, acts: quota{most: maxActs},
 	}
 	s.mux.HandleFunc("GET /{$}", s.index)
@@ -66,7 +74,7 @@ func New(b backend.Backend, o Options) *Server {
 	s.mux.HandleFunc("GET /events", s.events)
 	s.mux.HandleFunc("GET /healthz", healthz)
 	s.mux.HandleFunc("GET /timeline.svg", s.timeline)
-	s.mux.HandleFunc("POST /login", s.login)
+	s.mux.HandleFunc("POST /{$}", s.login)
 	for name, d := range s.deeds() {
 		s.mux.HandleFunc("POST /"+name, s.act(name, d))
 	}
@@ -94,6 +102,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
+	r, ok := below(s.o.BasePath, r)
+	if !ok && r.URL.Path == "/healthz" { // whoever watches the server need not come by the proxy
+		ok = true
+	}
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
 	if err := s.guard.meant(r); err != nil {
 		refuse(w, http.StatusMisdirectedRequest, err)
 		return
@@ -112,12 +128,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusMethodNotAllowed, errors.New("a stream has no head"))
 		return
 	}
-	public := r.URL.Path == "/login" || r.URL.Path == "/healthz" || strings.HasPrefix(r.URL.Path, "/files/")
+	if r.URL.Path == "" {
+		http.Redirect(w, r, s.o.BasePath+"/", http.StatusTemporaryRedirect)
+		return
+	}
+	public := r.Method == http.MethodPost && r.URL.Path == "/" || r.URL.Path == "/healthz" || strings.HasPrefix(r.URL.Path, "/files/")
 	if public {
 		s.mux.ServeHTTP(w, r)
 		return
 	}
-	if err := s.guard.admits(r); err != nil {
+	v, err := s.guard.admits(r)
+	if err != nil {
 		s.refused(r, err)
 		if looksOnly(r) && r.URL.Path == "/" {
 			s.render(w, codeOfToken(err), "login.html", nil)
@@ -127,7 +148,29 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, codeOfToken(err), err)
 		return
 	}
-	s.mux.ServeHTTP(w, r)
+	s.mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), visitorKey{}, v)))
+}
+
+type visitorKey struct{}
+
+// visitorOf returns who has asked, once the guard has admitted that.
+func visitorOf(r *http.Request) visitor {
+	v, _ := r.Context().Value(visitorKey{}).(visitor)
+	return v
+}
+
+// below returns the request as if the page began at "/". Its path is empty if it is the base itself, which lacks the slash that
+// the addresses in the page go on from. ok is false if it is somewhere else.
+func below(base string, r *http.Request) (in *http.Request, ok bool) {
+	path, ok := strings.CutPrefix(r.URL.Path, base)
+	if !ok || base != "" && path != "" && path[0] != '/' {
+		return r, false
+	}
+	u := *r.URL
+	u.Path, u.RawPath = path, "" // no path of the page needs to be escaped
+	in = r.WithContext(r.Context())
+	in.URL = &u
+	return in, true
 }
 
 // refused tells the log if a wrong token was given. Those that are not looked at are not told: they may be many.
@@ -142,14 +185,17 @@ func healthz(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok
 
 // codeOfToken returns the status code for a token that is not taken.
 func codeOfToken(err error) int {
-	if errors.Is(err, errSlowly) {
+	switch {
+	case errors.Is(err, errSlowly):
 		return http.StatusTooManyRequests
+	case errors.Is(err, errUser):
+		return http.StatusBadRequest
 	}
 	return http.StatusUnauthorized
 }
 
 // refuse answers with the reason, as text.
-func refuse(w http.ResponseWriter, code int, why error) { http.Error(w, why.Error(), code) }
+func refuse(w http.ResponseWriter, code int, why error) { http.Error(w, ui.OneLine(why.Error()), code) }
 
 // render answers with a page.
 func (s *Server) render(w http.ResponseWriter, code int, name string, data any) {
@@ -175,31 +221,36 @@ func file(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(data)
 }
 
-func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) index(w http.ResponseWriter, r *http.Request) {
 	if s.streams.full() { // the page could show nothing, and could not say why
 		refuse(w, http.StatusServiceUnavailable, errManyStreams)
 		return
 	}
 	var allowed []string
 	for _, a := range s.o.Allow {
-		allowed = append(allowed, string(a))
+		if s.may(r, a) == nil {
+			allowed = append(allowed, string(a))
+		}
 	}
-	s.render(w, http.StatusOK, "index.html", struct{ URL, Allow string }{s.o.URL, strings.Join(allowed, " ")})
+	s.render(w, http.StatusOK, "index.html", struct{ URL, Allow, User string }{s.o.URL, strings.Join(allowed, " "), visitorOf(r).user})
 }
 
-// login gives whoever has the token a cookie, which lasts as long as the browser, or this server, runs.
+// login gives whoever has the token a cookie, which lasts as long as the browser, or this server, runs. The form sends the token to
+// the address that it was asked at, so that the browser comes back to what that has behind "#".
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-	if err := s.guard.try(r, r.PostFormValue("token")); err != nil {
+	k, err := s.guard.try(r, r.PostFormValue("token"))
+	if err != nil {
 		s.refused(r, err)
 		s.render(w, codeOfToken(err), "login.html", strings.ToUpper(err.Error()[:1])+err.Error()[1:]+".")
 		return
 	}
 	http.SetCookie(w, &http.Cookie{
-		Name: cookieName(r), Value: s.guard.cookie, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Name: cookieName(r), Value: k.cookie, Path: s.o.BasePath + "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
 		Secure: r.Header.Get("Origin") == "https://"+r.Host,
 	})
-	http.Redirect(w, r, "/", http.StatusSeeOther)
+	w.Header().Set("Location", "./") // which a proxy may serve below any path
+	w.WriteHeader(http.StatusSeeOther)
 }
 
 // timeline answers with the picture of an election's terms, as the conformance suite draws it.

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 )
 
 const (
@@ -108,11 +111,43 @@ func (s stream) send(event []byte) error {
 }
 
 // event returns an event as it is sent. What is long is made once, and all streams send the same bytes: one for each
-// would be gigabytes, if somebody has filled a line and many pages do not read.
+// would be gigabytes, if somebody has filled a line and many pages do not read. Its texts are such that what others have written can
+// be seen.
 func event(name string, v any) []byte {
 	text, bug := json.Marshal(v) // on one line, with < and > escaped
 	if bug != nil {
 		panic(bug) // text and numbers always marshal
 	}
-	return fmt.Appendf(nil, "event: %s\ndata: %s\n\n", name, text)
+	return fmt.Appendf(nil, "event: %s\ndata: %s\n\n", name, visible(text))
+}
+
+// visible returns JSON in which each text is what [ui.Visible] makes of it: an id with a character that changes the order of letters
+// looks like another one.
+func visible(text []byte) []byte {
+	out := make([]byte, 0, len(text))
+	escape := func(r rune) {
+		for _, unit := range utf16.Encode([]rune{r}) {
+			out = fmt.Appendf(out, `\\u%04x`, unit)
+		}
+	}
+	for len(text) > 0 {
+		r, n := utf8.DecodeRune(text)
+		if r == '\\' { // an escape: of one character, or of \u and four digits
+			if n = 2; text[1] == 'u' {
+				n = 6
+			}
+			var said string
+			if bug := json.Unmarshal(fmt.Appendf(nil, `"%s"`, text[:n]), &said); bug != nil {
+				panic(bug) // it was marshalled
+			}
+			r, _ = utf8.DecodeRuneInString(said)
+		}
+		if ui.Hidden(r) {
+			escape(r)
+		} else {
+			out = append(out, text[:n]...)
+		}
+		text = text[n:]
+	}
+	return out
 }

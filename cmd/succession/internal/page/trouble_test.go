@@ -58,7 +58,7 @@ func TestTrouble(t *testing.T) {
 			"nightly": {State: "free; last: cron-1", Mood: "quiet"},
 			"cold":    {State: "leads, not ready", Mood: "bad"},
 			"well":    {State: "leads", Mood: "good"},
-			"flaps":   {State: "leads; 9 terms in 5m0s", Mood: "bad"},
+			"flaps":   {State: "flaps: 9 terms in 5 min", Mood: "bad"},
 		} {
 			if r := v.rows[name]; r.State != want.State || r.Mood != want.Mood {
 				t.Errorf("%s is %q, %s; want %q, %s", name, r.State, r.Mood, want.State, want.Mood)

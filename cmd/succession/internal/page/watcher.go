@@ -436,7 +436,7 @@ func (w *watcher) fill(l list) list {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Line, b.Line))
 	})
 	if w.err != nil {
-		l.Error, l.Since = ui.Clip(w.err.Error()), w.since.UnixMilli()
+		l.Error, l.Since = ui.Clip(ui.OneLine(w.err.Error())), w.since.UnixMilli()
 	}
 	return l
 }

@@ -277,6 +277,7 @@ func (l *leading) forward(sig syscall.Signal) {
 		return
 	}
 	l.leaving = sig
+	l.report.tell("STOPPING=1")
 	l.report.info("interrupted", fmt.Sprintf("passing %s on to %s (pid %d)", ui.SignalName(sig), l.what, l.c.Pid()),
 		token(l.t), slog.String("signal", ui.SignalName(sig)), slog.Int("pid", l.c.Pid()))
 	pass(sig)

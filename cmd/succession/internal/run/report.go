@@ -36,7 +36,7 @@ func (f *logForm) Set(s string) error {
 // programs.
 type message struct {
 	level slog.Level
-	event string
+	event string // "" if the text is for systemd alone
 	text  string
 	attrs []slog.Attr
 	// name, where it is not nil, returns what belongs in the place of the %s in text. It
@@ -45,9 +45,11 @@ type message struct {
 }
 
 // A reporter writes messages in order, from a goroutine of its own: standard error may
-// block, and the stop of a command does not wait for it.
+// block, and the stop of a command does not wait for it. The unit of systemd has the newest as its status, which "systemctl
+// status" shows.
 type reporter struct {
 	write func(message)
+	unit  ui.Unit
 
 	mu      sync.Mutex
 	queue   []message
@@ -64,7 +66,7 @@ func newReporter(w io.Writer, form logForm, election, id string) *reporter {
 			form = logText
 		}
 	}
-	r := &reporter{drained: make(chan struct{})}
+	r := &reporter{drained: make(chan struct{}), unit: ui.OpenUnit()}
 	r.more = sync.NewCond(&r.mu)
 	switch form {
 	case logOff:
@@ -107,6 +109,9 @@ func (r *reporter) warn(event, text string, attrs ...slog.Attr) {
 	r.say(message{slog.LevelWarn, event, text, attrs, nil})
 }
 
+// tell tells the unit a state, such as READY=1, and nobody else.
+func (r *reporter) tell(state string) { r.say(message{text: state}) }
+
 // close writes what is left.
 func (r *reporter) close() {
 	r.mu.Lock()
@@ -114,6 +119,7 @@ func (r *reporter) close() {
 	r.more.Signal()
 	r.mu.Unlock()
 	<-r.drained
+	r.unit.Close()
 }
 
 func (r *reporter) drain() {
@@ -135,6 +141,11 @@ func (r *reporter) drain() {
 				m.text = fmt.Sprintf(m.text, name)
 				m.attrs = append(m.attrs, slog.String("behind", name))
 			}
+			if m.event == "" {
+				r.unit.Tell(m.text)
+				continue
+			}
+			r.unit.Tell("STATUS=" + ui.OneLine(m.text))
 			r.write(m)
 		}
 	}

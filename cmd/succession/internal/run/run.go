@@ -102,7 +102,7 @@ func (o *runOptions) take(ctx context.Context, b backend.Backend, name string, e
 
 // serveFlag adds --serve.
 func (o *runOptions) serveFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.serve, "serve", "", "answer GET /live, /leader and /metrics at this address; a port alone is for this machine alone")
+	cmd.Flags().StringVar(&o.serve, "serve", "", "answer GET /live, /ready, /leader and /metrics at this address; a port alone is for this machine alone")
 }
 
 // valueFlag adds --value.
@@ -165,9 +165,12 @@ TERM, HUP, QUIT, USR1, USR2, CONT and WINCH go to CMD's process group; a second 
 or TERM kills it. At a terminal CMD is in the foreground: ^C is for CMD alone, and ^Z
 has no effect, as a leader that stands still would hold up the line.
 
-With --serve 9090 it answers probes and Prometheus on port 9090 of this machine: /live fails
-if CMD goes on long after leadership was lost, /leader is 200 while this process leads and
-else 503, and /metrics has Prometheus' series.
+With --serve 8071 it answers probes and Prometheus on port 8071 of this machine: /live fails
+if CMD goes on long after leadership was lost, /ready is 200 while this process stands in
+line, /leader is 200 while it leads and else 503, and /metrics has Prometheus' series.
+
+In a unit of systemd with Type=notify it is ready when it stands in line, and its status is
+the newest message.
 
 Exit codes:
 

@@ -171,6 +171,7 @@ func (r *runner) attend(ctx context.Context, f func(context.Context) error) erro
 				return errHurry
 			}
 			r.leaving = sig
+			r.report.tell("STOPPING=1")
 			r.report.info("interrupted", "leaving the line: "+ui.SignalName(sig), slog.String("signal", ui.SignalName(sig)))
 			cancel(ui.Interrupted{Signal: sig})
 		}
@@ -271,6 +272,8 @@ func (r *runner) resign(h held) {
 // trace reports the steps of a campaign on b.
 func (r *runner) trace(b backend.Backend, ev trace.Event) {
 	switch ev.Kind {
+	case trace.Joined:
+		r.report.tell("READY=1") // it could take over; as /ready says
 	case trace.Waiting:
 		r.report.say(message{slog.LevelInfo, "waiting", fmt.Sprintf("waiting for %q behind %%s", r.name), nil,
 			func() string { return nameOf(b, ev.Ahead) }})

@@ -96,7 +96,7 @@ func serveAddr(asked string) (string, error) {
 		port = p
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return "", fmt.Errorf("--serve %q is no address; give a port, such as 9090, to listen on this machine alone, or an address and a port, such as 0.0.0.0:9090", asked)
+		return "", fmt.Errorf("--serve %q is no address; give a port, such as 8071, to listen on this machine alone, or an address and a port, such as 0.0.0.0:8071", asked)
 	}
 	return net.JoinHostPort("127.0.0.1", port), nil
 }
@@ -132,6 +132,6 @@ func (r *runner) serve() (err error) {
 		return err
 	}
 	addr := r.server.listener.Addr().String()
-	r.report.info("serving", fmt.Sprintf("serving /live, /leader and /metrics on http://%s", addr), slog.String("address", addr))
+	r.report.info("serving", fmt.Sprintf("serving /live, /ready, /leader and /metrics on http://%s", addr), slog.String("address", addr))
 	return nil
 }

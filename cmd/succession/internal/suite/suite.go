@@ -18,6 +18,7 @@ import (
 	"github.com/succession-dev/succession/cmd/succession/internal/suite/target"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/conformance"
+	"github.com/succession-dev/succession/conformance/linear"
 )
 
 // clearBound is how long clearing up may take after the suite, also when that was
@@ -32,6 +33,7 @@ type suite struct {
 	rules    []conformance.Rule
 	parallel int
 	report   string // a folder; empty for none
+	record   time.Duration
 }
 
 // Command returns the subcommand conformance.
@@ -65,16 +67,22 @@ A rule that needs anything else is reported as not wired, such as one for which 
 have to be restarted or paused: that is for a test that owns its servers, with package
 conformance. A rule that cannot be exercised on such a coordinator is impossible.
 
+With --histories 1m it exercises no rule. It records for a minute what clients do to records,
+to the items of a queue and to a lock while the faults strike, and proves that what they are
+told fits an order in which one thing happens after the other.
+
 How long it takes depends on the session time, which the URL can choose (ttl=).
 
-Exit codes: 0 every rule that was exercised has passed; 1 a rule has failed; 125
-nothing was found out: the coordinator could not be reached, or no rule was exercised.
+Exit codes: 0 every rule that was exercised has passed, every history fits; 1 one has
+failed; 125 nothing was found out: the coordinator could not be reached, or no rule was
+exercised.
 
 With -o json each rule is one object on a line, as soon as it is done, and the last
 line is an object with the key "summary".`,
 		Example: `  succession conformance --url zookeeper://zk1:2181,zk2:2181/app
   succession conformance --url 'etcd://h1:2379/?ttl=2s' --faults all --report report
   succession conformance --rule 'L3*' --rule G8
+  succession conformance --faults all --histories 10m
   succession conformance --list`,
 		Args: ui.NoArgs,
 	}
@@ -87,6 +95,10 @@ line is an object with the key "summary".`,
 	f.DurationVar(&s.options.Slack, "slack", 0, "how much later than its session time the coordinator may end a session; the default fits the kind of coordinator")
 	f.DurationVar(&s.options.Latency, "latency", 0, "what a healthy call may take at the very most; the default is 2s")
 	f.StringVar(&s.report, "report", "", "also write the whole report to this folder, as report.json, with the history of each rule that has candidates, as JSON lines and as a picture")
+	f.DurationVar(&s.record, "histories", 0, "in place of rules, record for so long what clients are told while the faults strike, and prove that it fits an order")
+	cmd.MarkFlagsMutuallyExclusive("histories", "rule")
+	cmd.MarkFlagsMutuallyExclusive("histories", "list")
+	cmd.MarkFlagsMutuallyExclusive("histories", "report")
 	cmd.RegisterFlagCompletionFunc("rule", completeRule)
 	cmd.RegisterFlagCompletionFunc("faults", connect.CompleteList(strings.Split(faultNames()+", all", ", ")...))
 	out := ui.OutputFlag(cmd)
@@ -101,14 +113,17 @@ line is an object with the key "summary".`,
 		switch {
 		case s.parallel < 1:
 			return fmt.Errorf("--parallel %d: give a number from 1", s.parallel)
-		case s.options.Slack < 0 || s.options.Latency < 0:
-			return errors.New("--slack and --latency must not be negative")
+		case s.options.Slack < 0 || s.options.Latency < 0 || s.record < 0:
+			return errors.New("--slack, --latency and --histories must not be negative")
 		}
 		s.url, s.options.Stand = g.URL, again
 		if s.options.Faults, err = s.chosenFaults(); err != nil {
 			return err
 		}
 		return ui.UntilSignal(func(ctx context.Context) error {
+			if s.record > 0 {
+				return s.histories(ctx, g, view)
+			}
 			report, err := s.run(ctx, g, view)
 			if err != nil {
 				return err
@@ -154,16 +169,7 @@ func (s *suite) run(ctx context.Context, g *connect.Flags, view *view) (_ *confo
 		}
 		defer report.Close()
 	}
-	opening, cancel := g.WithTimeout(ctx)
-	defer cancel()
-	b, err := connect.Open(opening, s.url) // says best what is wrong with the URL
-	if err != nil {
-		return nil, err
-	}
-	if err := b.Close(); err != nil {
-		return nil, err
-	}
-	t, err := target.Open(opening, s.url, s.options)
+	t, err := s.open(ctx, g)
 	if err != nil {
 		return nil, err
 	}
@@ -179,14 +185,58 @@ func (s *suite) run(ctx context.Context, g *connect.Flags, view *view) (_ *confo
 	}
 	view.begin(t, able, estimate(able, h.TTL, h.Slack, s.parallel))
 	r := conformance.Check(ctx, h, view.add)
-	clearing, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearBound)
-	defer cancel()
-	err = t.Clear(clearing)
+	err = clearUp(ctx, t)
 	view.end(r)
 	if report != nil {
 		err = errors.Join(err, writeReport(report, r))
 	}
 	return r, errors.Join(err, view.wrong)
+}
+
+// open opens the target of the suite.
+func (s *suite) open(ctx context.Context, g *connect.Flags) (*target.Target, error) {
+	ctx, cancel := g.WithTimeout(ctx)
+	defer cancel()
+	b, err := connect.Open(ctx, s.url) // says best what is wrong with the URL
+	if err != nil {
+		return nil, err
+	}
+	if err := b.Close(); err != nil {
+		return nil, err
+	}
+	return target.Open(ctx, s.url, s.options)
+}
+
+// clearUp deletes what the suite has left, also if ctx has ended.
+func clearUp(ctx context.Context, t *target.Target) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearBound)
+	defer cancel()
+	return t.Clear(ctx)
+}
+
+// histories records histories, clears up, and shows whether each fits an order.
+func (s *suite) histories(ctx context.Context, g *connect.Flags, view *view) error {
+	t, err := s.open(ctx, g)
+	if err != nil {
+		return err
+	}
+	view.records(t, s.record)
+	all, err := linear.Record(ctx, t.Harness(), &linear.Options{For: s.record, Log: view.struck})
+	err = errors.Join(err, clearUp(ctx, t))
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	fits := true
+	for _, h := range all {
+		fits = view.history(h) && fits
+	}
+	switch {
+	case err != nil:
+		return err
+	case !fits:
+		return &ui.ExitError{Code: ui.ExitNonconforming}
+	}
+	return view.wrong
 }
 
 func createReport(dir string) (*os.File, error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/succession-dev/succession/cmd/succession/internal/suite/target"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/conformance"
+	"github.com/succession-dev/succession/conformance/linear"
 )
 
 // A view shows the results of the suite, to people or to programs, one at a time.
@@ -54,13 +55,52 @@ func (v *view) list() error {
 
 // begin says what is about to happen.
 func (v *view) begin(t *target.Target, able []conformance.Rule, about time.Duration) {
+	v.begins(t, fmt.Sprintf("exercising %d of %s", len(able), ui.Count(len(v.rules), "rule")), about)
+}
+
+func (v *view) begins(t *target.Target, what string, about time.Duration) {
 	session := "sessions without a time"
 	if t.TTL() > 0 {
 		session = fmt.Sprintf("a session time of %v", t.TTL())
 	}
-	fmt.Fprintf(v.err, "succession: exercising %d of %s, with %s: about %s\n",
-		len(able), ui.Count(len(v.rules), "rule"), session, roughly(about))
+	fmt.Fprintf(v.err, "succession: %s, with %s: about %s\n", what, session, roughly(about))
 	fmt.Fprintf(v.err, "succession: all names begin with %s, and are deleted afterwards\n", t.Prefix())
+}
+
+// records says that histories are about to be recorded.
+func (v *view) records(t *target.Target, about time.Duration) {
+	v.begins(t, "recording histories", about)
+}
+
+// struck shows a fault, to people.
+func (v *view) struck(format string, args ...any) {
+	fmt.Fprintf(v.err, "succession: "+format+"\n", args...)
+}
+
+// history shows a history, and whether it fits an order.
+func (v *view) history(h *linear.History) (fits bool) {
+	err := h.Check()
+	if v.form == ui.AsJSON {
+		o := struct {
+			History string `json:"history"`
+			Calls   int    `json:"calls"`
+			Open    int    `json:"without_an_answer"`
+			Fits    bool   `json:"fits"`
+			Error   string `json:"error,omitempty"`
+		}{History: h.Name(), Fits: err == nil}
+		o.Calls, o.Open = h.Len()
+		if err != nil {
+			o.Error = err.Error()
+		}
+		v.object(o)
+		return err == nil
+	}
+	if err != nil {
+		v.print("%s: FAILED\n%v\n", h, err)
+		return false
+	}
+	v.print("%s: fit an order\n", h)
+	return true
 }
 
 // roughly rounds as people do who guess.

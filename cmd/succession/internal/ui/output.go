@@ -59,7 +59,7 @@ func PrintJSON(w io.Writer, v any) error {
 func Visible(s string) string {
 	var b strings.Builder
 	for _, r := range s {
-		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
+		if Hidden(r) {
 			for _, unit := range utf16.Encode([]rune{r}) {
 				fmt.Fprintf(&b, `\u%04x`, unit)
 			}
@@ -69,6 +69,9 @@ func Visible(s string) string {
 	}
 	return b.String()
 }
+
+// Hidden reports whether r is one of the characters that [Visible] escapes.
+func Hidden(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
 
 // VisibleLines returns a writer that writes to w what [Visible] makes of each line.
 func VisibleLines(w io.Writer) io.Writer { return visibleLines{w} }

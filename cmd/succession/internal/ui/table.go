@@ -5,23 +5,32 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 const (
 	// MaxRows is how many rows a table shows. Whoever may stand in a line may stand there thousands of times.
 	MaxRows = 1000
-	// maxText is how many bytes of one text of others are shown. An id or a value may have 4 KiB.
+	// maxText is how many bytes of one text of others are shown, as they are shown. An id or a value may have 4 KiB.
 	maxText = 512
 )
 
 // Clip returns the beginning of a text that others have written, and how long all of it is, if it is too long to be shown.
 func Clip(s string) string { return clip(s, maxText) }
 
+// clip is Clip with another bound: of what [Visible] makes of the text, which may be several times as long.
 func clip(s string, most int) string {
-	if len(s) <= most {
-		return s
+	room := 0
+	for i, r := range s {
+		if room += utf8.RuneLen(r); Hidden(r) {
+			room += len(`\u0000`)*utf16.RuneLen(r) - utf8.RuneLen(r)
+		}
+		if room > most {
+			return fmt.Sprintf("%s... (%d bytes in all)", strings.ToValidUTF8(s[:i], ""), len(s))
+		}
 	}
-	return fmt.Sprintf("%s... (%d bytes in all)", strings.ToValidUTF8(s[:most], ""), len(s))
+	return s
 }
 
 // And says how many more there are than are shown, and where all are; "" if all are shown.

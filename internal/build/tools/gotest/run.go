@@ -41,7 +41,7 @@ func (r *report) run(s *schedule, p *program, by []string) error {
 	tests.Dir = p.dir
 	tests.Env = append(environment(), "PWD="+p.dir)
 	tests.Env = append(tests.Env, p.env...)
-	tests.WaitDelay = time.Minute                                      // for processes that it has left behind
+	tests.WaitDelay = time.Minute // for processes that it has left behind
 	events := exec.Command("go", "tool", "test2json", "-t", "-p", p.pkg)
 	stderr := r.out.lines("")
 	defer stderr.Close()

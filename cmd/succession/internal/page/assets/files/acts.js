@@ -58,7 +58,7 @@ async function act(path, body, success, what) {
   };
   say("", false);
   try {
-    const r = await fetch(`/${path}`, {
+    const r = await fetch(path, {
       method: "POST",
       headers: { "Content-Type": "application/json", "Succession-Page": "1" },
       body: JSON.stringify(body),

@@ -20,12 +20,15 @@ let unheard = 0; // since when the server has not heard from the coordinator, by
 let deaf = 0;    // since when this page has not heard from the server, by the same clock
 
 const names = new Rows("Elections", [
-  { title: "Name", text: (r) => r.name, href: (r) => `#/${r.line}${query()}` },
+  {
+    title: "Name", text: (r) => (r.of ? `${r.open ? "▾" : "▸"} ${r.name}` : r.group ? r.name.slice(r.group.length) : r.name),
+    href: (r) => (r.of ? `#/${chosen}${query(r.name)}` : `#/${r.line}${query()}`),
+  },
   { title: "Leader", text: (r) => r.who || (r.kind === "election" ? "" : r.kind), size: "leads" },
   { title: "Token", is: "number", text: (r) => r.token || "", width: "84px", hide: "widest" },
   { title: "State", text: (r) => r.state, mood: (r) => r.mood, size: "state" },
-  { title: "Since", text: (r) => (r.since ? clock(r.since) : ""), width: "78px", hide: "wide" },
-  { title: "In line", is: "number", text: (r) => String(r.stand), width: "64px", hide: "narrow" },
+  { title: "Since", text: (r) => (r.since ? clock(r.since) : ""), width: "86px", hide: "wide" },
+  { title: "In line", is: "number", text: (r) => (r.of ? "" : String(r.stand)), width: "62px", hide: "narrow" },
 ], (r) => r.line, (title) => {
   if (order.by !== title) order = { by: title, down: false };
   else if (!order.down) order.down = true;
@@ -49,13 +52,50 @@ function inOrder(a, b) {
   return first || compare(a.name, b.name) || compare(a.line, b.line);
 }
 
-// query returns what the reader has chosen of the list, as the end of the address: whoever opens that sees the same.
-function query() {
+// The groups that are open, by what the names in them begin with.
+let opened = new Set();
+
+// group returns what a name begins with that others may begin with too; "" if that is nothing.
+const group = (name) => name.slice(0, name.lastIndexOf("/") + 1);
+
+// groupsOf returns the rows of each group that has several.
+function groupsOf(rows) {
+  const groups = new Map();
+  for (const r of rows) {
+    const g = group(r.name);
+    if (g && !groups.get(g)?.push(r)) groups.set(g, [r]);
+  }
+  for (const [g, of] of groups) if (of.length < 2) groups.delete(g);
+  return groups;
+}
+
+// inGroups puts a row in front of each group, at the place of its first row, and leaves the others of it out unless it is open.
+function inGroups(rows, groups) {
+  const out = [], done = new Set();
+  for (const r of rows) {
+    const g = group(r.name), of = groups.get(g);
+    if (!of) out.push(r);
+    if (!of || done.has(g)) continue;
+    done.add(g);
+    const bad = of.filter((r) => r.mood === "bad").length, open = opened.has(g);
+    const mood = of.reduce((worst, r) => (severity[r.mood] < severity[worst] ? r.mood : worst), "good");
+    out.push({ name: g, line: g, of, open, kind: "election", mood, state: bad ? `${bad} of ${of.length} in trouble` : plural(of.length, "election") });
+    if (open) out.push(...of.map((r) => ({ ...r, group: g })));
+  }
+  return out;
+}
+
+// query returns what the reader has chosen of the list, as the end of the address: whoever opens that sees the same. turn is a
+// group that is closed in it if it is open, and the other way round.
+function query(turn) {
   const q = new URLSearchParams();
   const find = $("find").value.trim();
   if (find) q.set("find", find);
   if ($("attention").checked) q.set("attention", "1");
   if (order.by) q.set("sort", (order.down ? "-" : "") + order.by);
+  if ($("group").checked) q.set("group", "1");
+  const open = opened.symmetricDifference(new Set(turn ? [turn] : []));
+  if (open.size) q.set("open", [...open].join());
   return q.size ? `?${q}` : "";
 }
 
@@ -70,6 +110,8 @@ function recall(text) {
   const q = new URLSearchParams(text);
   $("find").value = q.get("find") || "";
   $("attention").checked = q.get("attention") === "1";
+  $("group").checked = q.get("group") === "1";
+  opened = new Set((q.get("open") || "").split(",").filter(Boolean));
   const by = (q.get("sort") || "").replace(/^-/, "");
   order = by in values ? { by, down: q.get("sort").startsWith("-") } : { by: "", down: false };
   $("all").href = `#/${query()}`;
@@ -93,7 +135,9 @@ function showList() {
   titled();
   names.chosen = chosen;
   names.sorted(order.by, order.down ? "descending" : "ascending");
-  names.show(rows, ready ? all.length ? "None is like that." : "Nobody stands in any line below this URL." : "");
+  const groups = groupsOf(rows);
+  $("groups").hidden = groups.size === 0 && !$("group").checked;
+  names.show($("group").checked ? inGroups(rows, groups) : rows, ready ? all.length ? "None is like that." : "Nobody stands in any line below this URL." : "");
 }
 
 function list(l) {
@@ -143,7 +187,7 @@ $("find").addEventListener("input", () => { keep(); showList(); });
 $("find").addEventListener("keydown", (e) => {
   if (e.key === "ArrowDown") { e.preventDefault(); names.reveal(0); }
 });
-$("attention").addEventListener("change", () => { keep(); showList(); });
+for (const box of ["attention", "group"]) $(box).addEventListener("change", () => { keep(); showList(); });
 
 // ---- The chosen election
 
@@ -183,7 +227,7 @@ function show(d) {
 
   migration(d.migration);
   $("past").hidden = !election || !d.state;
-  $("picture").href = `/timeline.svg?name=${encodeURIComponent(d.name)}`;
+  $("picture").href = `timeline.svg?name=${encodeURIComponent(d.name)}`;
   past();
 
   const wanted = new Set();
@@ -331,7 +375,7 @@ function health(text, mood) {
 function connect() {
   stream?.close();
   clearTimeout(retry);
-  stream = new EventSource(`/events?show=${encodeURIComponent(chosen)}`);
+  stream = new EventSource(`events?show=${encodeURIComponent(chosen)}`);
   const on = (event, f) => stream.addEventListener(event, (e) => {
     const was = deaf;
     heard = Date.now();
@@ -348,7 +392,7 @@ function connect() {
     if (stream.readyState !== EventSource.CLOSED) return; // it tries again by itself
     clearTimeout(retry);
     retry = setTimeout(async () => {
-      const page = await fetch("/").catch(() => null);
+      const page = await fetch("./").catch(() => null);
       if (page && page.status === 401) location.reload();
       else if (page && page.status === 503) { health(await page.text(), "bad"); retry = setTimeout(connect, 10000); }
       else connect();

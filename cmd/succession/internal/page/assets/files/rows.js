@@ -9,7 +9,8 @@ export class Rows {
   // columns have a title and text(row), and may have is ("number", "code"), hide ("widest", "wide",
   // "narrow": where there is no room for it), width or size (a class of the style sheet), href(row), mood(row),
   // and act(row, i): what its button does, as { label, run }, or nothing. key(row, i) tells rows apart. If sort is given,
-  // each title is a button that calls it with the title.
+  // each title is a button that calls it with the title. A row with "of" stands for the rows of a group, which follow if it is
+  // "open"; they have "group".
   constructor(label, columns, key, sort) {
     this.columns = columns;
     this.key = key;
@@ -141,6 +142,7 @@ export class Rows {
 
   fill(tr, row, i) {
     tr.setAttribute("aria-rowindex", i + 2);
+    tr.classList.toggle("in", Boolean(row.group));
     this.columns.forEach((c, j) => {
       const td = tr.children[j];
       const at = td.firstElementChild || td;
@@ -149,7 +151,11 @@ export class Rows {
         at.textContent = text;
         td.title = text.length > 12 ? text : "";
       }
-      if (c.href) at.setAttribute("href", c.href(row));
+      if (c.href) {
+        at.setAttribute("href", c.href(row));
+        if (row.of) at.setAttribute("aria-expanded", row.open);
+        else at.removeAttribute("aria-expanded");
+      }
       if (c.act) this.able(at, c.act(row, i));
       if (c.mood) at.className = `mood ${c.mood(row)}`;
     });

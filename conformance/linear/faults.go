@@ -2,6 +2,7 @@ package linear
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -10,10 +11,11 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// A fault does something to a client or to a server, for about so long.
+// A fault does something to a client or to a server; one that lasts, for about so long.
 type fault struct {
-	name string
-	do   func(ctx context.Context, d time.Duration, dice *rand.Rand) error
+	name  string
+	lasts bool
+	do    func(ctx context.Context, d time.Duration, dice *rand.Rand) error
 }
 
 // strike lets faults happen, one after the other, until ctx ends. Each is over when strike returns.
@@ -34,17 +36,21 @@ func (r *run) strike(ctx context.Context, dice *rand.Rand) {
 		if i < len(faults) {
 			d /= 3 // so that a short run has several
 		}
-		r.t.Logf("%v: %s for %v", time.Since(r.began).Round(time.Millisecond), f.name, d.Round(time.Millisecond))
+		what := f.name
+		if f.lasts {
+			what += fmt.Sprintf(" for %v", d.Round(time.Millisecond))
+		}
+		r.logf("%v: %s", time.Since(r.began).Round(time.Millisecond), what)
 		if err := f.do(ctx, d, dice); err != nil {
-			r.t.Errorf("%s: %v", f.name, err)
+			r.fail(fmt.Errorf("%s: %w", f.name, err))
 		}
 	}
 }
 
 func (r *run) clientFaults() (all []fault) {
 	f := r.h.Faults
-	on := func(name string, do func(ctx context.Context, c *client, d time.Duration) error) {
-		all = append(all, fault{name, func(ctx context.Context, d time.Duration, dice *rand.Rand) error {
+	on := func(name string, lasts bool, do func(ctx context.Context, c *client, d time.Duration) error) {
+		all = append(all, fault{name, lasts, func(ctx context.Context, d time.Duration, dice *rand.Rand) error {
 			c := r.clients[dice.IntN(len(r.clients))]
 			if _, err := c.backend(ctx); err != nil {
 				return nil // the test is over, or a server is
@@ -53,7 +59,7 @@ func (r *run) clientFaults() (all []fault) {
 		}})
 	}
 	healed := func(name string, do func(b backend.Backend) (heal func())) {
-		on(name, func(ctx context.Context, c *client, d time.Duration) error {
+		on(name, true, func(ctx context.Context, c *client, d time.Duration) error {
 			b, err := c.backend(ctx)
 			if err != nil {
 				return nil
@@ -71,7 +77,7 @@ func (r *run) clientFaults() (all []fault) {
 	}
 	slices.SortFunc(all, func(a, b fault) int { return strings.Compare(a.name, b.name) }) // the seed decides, and not the map
 	if f.LoseAnswer != nil {
-		on("lose an answer", func(ctx context.Context, c *client, _ time.Duration) error {
+		on("lose an answer", false, func(ctx context.Context, c *client, _ time.Duration) error {
 			if b, err := c.backend(ctx); err == nil {
 				f.LoseAnswer(b)
 			}
@@ -79,7 +85,7 @@ func (r *run) clientFaults() (all []fault) {
 		})
 	}
 	if f.Expire != nil {
-		on("end a session", func(ctx context.Context, c *client, _ time.Duration) error {
+		on("end a session", false, func(ctx context.Context, c *client, _ time.Duration) error {
 			if b, err := c.backend(ctx); err == nil {
 				_ = f.Expire(ctx, b) // it may have ended by itself
 			}
@@ -87,7 +93,7 @@ func (r *run) clientFaults() (all []fault) {
 		})
 	}
 	if f.Kill != nil {
-		on("kill", func(ctx context.Context, c *client, _ time.Duration) error {
+		on("kill", false, func(ctx context.Context, c *client, _ time.Duration) error {
 			if b, err := c.backend(ctx); err == nil {
 				f.Kill(b)
 				c.drop()
@@ -95,20 +101,22 @@ func (r *run) clientFaults() (all []fault) {
 			return nil
 		})
 	}
-	on("close", func(_ context.Context, c *client, _ time.Duration) error { c.drop(); return nil })
+	on("close", false, func(_ context.Context, c *client, _ time.Duration) error { c.drop(); return nil })
 	return all
 }
+
+const restart = "restart the server"
 
 func (r *run) serverFaults() (all []fault) {
 	f := r.h.Faults
 	add := func(name string, do func(ctx context.Context, d time.Duration, dice *rand.Rand) error) {
-		all = append(all, fault{name, do})
+		all = append(all, fault{name, name != restart, do})
 	}
 	// What has been begun is brought to its end, also if the time is over.
-	lasting := context.WithoutCancel(r.t.Context())
+	lasting := context.WithoutCancel(r.ctx)
 	if f.Cluster == nil {
 		if f.Restart != nil {
-			add("restart the server", func(context.Context, time.Duration, *rand.Rand) error { return f.Restart(lasting) })
+			add(restart, func(context.Context, time.Duration, *rand.Rand) error { return f.Restart(lasting) })
 		}
 		if f.Pause != nil {
 			add("pause the server", func(ctx context.Context, d time.Duration, _ *rand.Rand) error {

@@ -1,8 +1,11 @@
 // Package linear records what clients of a coordinator do and are told while faults strike, and proves
-// that it fits an order in which one thing happens after the other (github.com/anishathalye/porcupine). Tests of the
-// drivers run it, each on its own coordinator, with the clients and faults of the harness by which they run the suite:
+// that it fits an order in which one thing happens after the other (github.com/anishathalye/porcupine). It takes the
+// harness by which the conformance suite runs, with its clients and faults:
 //
-//	linear.Run(t, harness)
+//	all, err := linear.Record(ctx, harness, nil)
+//	for _, h := range all {
+//		err = errors.Join(err, h.Check())
+//	}
 //
 // Three things run at the same time, by the same clients:
 //

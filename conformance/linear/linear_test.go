@@ -11,8 +11,8 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance"
+	"github.com/succession-dev/succession/conformance/linear"
 	"github.com/succession-dev/succession/internal/rig/lane"
-	"github.com/succession-dev/succession/internal/rig/linear"
 	"github.com/succession-dev/succession/internal/view"
 	"github.com/succession-dev/succession/memory"
 )
@@ -37,7 +37,12 @@ func TestFlaws(t *testing.T) {
 	} {
 		t.Run(flaw.name, func(t *testing.T) {
 			var all []*linear.History
-			synctest.Test(t, func(t *testing.T) { all = linear.Record(t, harness(flaw.wrap), time.Minute) })
+			synctest.Test(t, func(t *testing.T) {
+				var err error
+				if all, err = linear.Record(t.Context(), harness(flaw.wrap), &linear.Options{Log: t.Logf}); err != nil {
+					t.Fatal(err)
+				}
+			})
 			found := false
 			for _, h := range all {
 				err := h.Check()

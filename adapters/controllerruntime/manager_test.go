@@ -1,0 +1,198 @@
+//go:build linux
+
+package controllerruntime_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/succession-dev/succession/internal/rig/lane"
+
+	"github.com/succession-dev/succession/adapters/controllerruntime"
+)
+
+// electing are the options of an operator as kubebuilder makes it.
+func electing(id string) manager.Options {
+	lasts, renew, retry := besideTTL, besideRenew, besideRetry
+	no := true
+	o := manager.Options{
+		Logger: logr.Discard(), Metrics: server.Options{BindAddress: "0"},
+		LeaderElection: true, LeaderElectionID: id, LeaderElectionNamespace: "default", LeaderElectionReleaseOnCancel: true,
+		LeaseDuration: &lasts, RenewDeadline: &renew, RetryPeriod: &retry,
+	}
+	o.Controller.SkipNameValidation = &no // all are in one process
+	return o
+}
+
+// begin starts a manager that create makes, with a controller, a runnable that needs the lead, and one that does not.
+func begin(t *testing.T, j *journal, id string, config *rest.Config, o manager.Options, create func(*rest.Config, manager.Options) (manager.Manager, error)) *operator {
+	t.Helper()
+	m, err := create(config, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nothing := reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, nil })
+	if _, err := controller.New("idle", m, controller.Options{Reconciler: nothing}); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		select {
+		case <-m.Elected():
+		case <-time.After(time.Second): // client-go's closes it when all runnables have been started
+			t.Errorf("%s works, and is not elected", id)
+		}
+		j.note("%s begins", id)
+		<-ctx.Done()
+		j.note("%s ends", id)
+		return nil
+	})); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Add(always{func() { j.note("%s is there", id) }}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	x := &operator{stop, make(chan error, 1)}
+	go func() { x.end <- m.Start(ctx) }()
+	return x
+}
+
+// always is a runnable that needs no lead.
+type always struct{ f func() }
+
+func (a always) Start(ctx context.Context) error {
+	a.f()
+	<-ctx.Done()
+	return nil
+}
+
+func (always) NeedLeaderElection() bool { return false }
+
+// An operator goes from the election of controller-runtime to NewManager by a rolling update, and back: in each moment one of them works, in
+// each process runs what needs no lead, and nobody has to wait until a Lease runs out.
+func TestNewManager(t *testing.T) {
+	lane.All(t)
+	k := besideServer(t)
+	c := &contest{T: t, k: k}
+	config := c.config(k.Addrs()[0])
+	j := newJournal()
+	want := func(lines ...string) {
+		t.Helper()
+		for _, line := range lines {
+			select {
+			case now := <-j.news:
+				if now != line {
+					t.Fatalf("what happened was %q, want %q", now, line)
+				}
+			case <-time.After(besideAgain):
+				t.Fatalf("no %q", line)
+			}
+		}
+	}
+	end := func(x *operator) {
+		t.Helper()
+		x.stop()
+		if err := <-x.end; err != nil && !strings.Contains(err.Error(), "leader election lost") { // client-go's says so when it has given the lead up
+			t.Error(err)
+		}
+	}
+	const id = "80807133.example.com"
+	old := begin(t, j, "old", config, electing(id), manager.New)
+	want("old is there", "old begins")
+	a := begin(t, j, "a", config, electing(id), controllerruntime.NewManager)
+	want("a is there")
+	end(old)
+	want("old ends", "a begins")
+	b := begin(t, j, "b", config, electing(id), controllerruntime.NewManager)
+	want("b is there")
+	begun := time.Now()
+	end(a)
+	want("a ends", "b begins")
+	t.Logf("from the end of one to the work of the next: %v", time.Since(begun))
+	old = begin(t, j, "old", config, electing(id), manager.New)
+	want("old is there")
+	end(b)
+	want("b ends", "old begins")
+	end(old)
+	want("old ends")
+}
+
+// A manager that has lost the lead stops, and says so.
+func TestNewManagerLoses(t *testing.T) {
+	lane.All(t)
+	k := besideServer(t)
+	c := &contest{T: t, k: k}
+	config := c.config(k.Addrs()[0])
+	j := newJournal()
+	x := begin(t, j, "a", config, electing("lost"), controllerruntime.NewManager)
+	<-j.news
+	<-j.news
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.CloseIdleConnections()
+	req, err := http.NewRequest(http.MethodPatch, config.Host+leasesPath+"/lost", strings.NewReader(`{"spec":{"holderIdentity":"another","leaseTransitions":7}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/merge-patch+json")
+	resp, err := client.Do(req)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatal(resp, err)
+	}
+	resp.Body.Close()
+	if err := <-x.end; !errors.Is(err, controllerruntime.ErrLost) {
+		t.Errorf("Start returned %v, want ErrLost", err)
+	}
+	x.stop()
+	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) { // nothing is left of it, also if the process does not end
+		resp, err := client.Get(config.Host + leasesPath)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err == nil && !strings.Contains(string(all), `"session-`) {
+			return
+		}
+		if time.Since(begun) > besideAgain {
+			t.Fatalf("what is left: %s (%v)", all, err)
+		}
+	}
+}
+
+// What cannot be is refused.
+func TestNewManagerRefuses(t *testing.T) {
+	for want, change := range map[string]func(*manager.Options){
+		"LeaderElectionID is empty": func(o *manager.Options) { o.LeaderElectionID = "" },
+		"LeaderElectionNamespace":   func(o *manager.Options) { o.LeaderElectionNamespace = "" },
+		"TTL":                       func(o *manager.Options) { *o.LeaseDuration = time.Millisecond },
+	} {
+		o := electing("x")
+		change(&o)
+		o.MapperProvider = options().MapperProvider
+		if _, err := controllerruntime.NewManager(nowhere, o); err == nil || !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("NewManager: %v, want %q", err, want)
+		}
+	}
+	o := electing("x")
+	o.LeaderElection = false
+	o.MapperProvider = options().MapperProvider
+	if m, err := controllerruntime.NewManager(nowhere, o); err != nil || m == nil {
+		t.Errorf("without leader election: %v", err)
+	}
+}

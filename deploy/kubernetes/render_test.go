@@ -1,0 +1,136 @@
+package kubernetes
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+)
+
+// kustomize returns what kubectl apply -k DIR would apply.
+func kustomize(t *testing.T, dir string) *objects {
+	t.Helper()
+	made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := made.AsYaml()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := new(objects)
+	o.decode(t, dir, text)
+	return o
+}
+
+// The kustomization is the manifests, and a base of one's own.
+func TestKustomization(t *testing.T) {
+	o := kustomize(t, ".")
+	want := manifests(t, "deployment.yaml", "disruption.yaml")
+	if !reflect.DeepEqual(o, want) {
+		t.Errorf("the kustomization makes\n%+v\nwhere the manifests have\n%+v", o, want)
+	}
+	dir := t.TempDir()
+	base := filepath.Join(dir, "base")
+	if err := os.CopyFS(base, os.DirFS(".")); err != nil {
+		t.Fatal(err)
+	}
+	own := filepath.Join(dir, "own")
+	if err := os.Mkdir(own, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	const overlay = "resources: [../base]\nimages: [{name: registry.example/reports, newName: registry.example.com/reports, newTag: \"2\"}]\n"
+	if err := os.WriteFile(filepath.Join(own, "kustomization.yaml"), []byte(overlay), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	o = kustomize(t, own)
+	if image := o.deployments[0].Spec.Template.Spec.Containers[0].Image; image != "registry.example.com/reports:2" {
+		t.Errorf("with another image, %s is used", image)
+	}
+	o.secrets = manifests(t, "secret.yaml").secrets
+	o.check(t)
+}
+
+// helm returns what helm install RELEASE would apply, with values of one's own.
+func helm(t *testing.T, release string, values map[string]any) *objects {
+	t.Helper()
+	c, err := loader.Load("chart")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	changes, err := os.ReadFile("../../CHANGELOG.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if newest := regexp.MustCompile(`(?m)^## (\S+)`).FindSubmatch(changes); newest == nil || string(newest[1]) != c.Metadata.Version {
+		t.Errorf("the chart has the version %s, and CHANGELOG.md begins with %s", c.Metadata.Version, newest)
+	}
+	v, err := chartutil.ToRenderValues(c, values, chartutil.ReleaseOptions{Name: release, Namespace: "default", IsInstall: true}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := engine.Engine{Strict: true} // a value that is not there is an error
+	files, err := e.Render(c, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := new(objects)
+	for name, text := range files {
+		if strings.TrimSpace(text) != "" {
+			o.decode(t, name, bytes.TrimSpace([]byte(text)))
+		}
+	}
+	return o
+}
+
+// The chart makes what the manifests have, so that one is not better than the other.
+func TestChart(t *testing.T) {
+	if got, want := helm(t, "send-reports", nil), manifests(t, "run.yaml"); !reflect.DeepEqual(got, want) {
+		t.Errorf("the chart makes\n%+v\nand run.yaml\n%+v", got.deployments[0], want.deployments[0])
+	}
+	page := helm(t, "succession", map[string]any{"program": map[string]any{"enabled": false}, "page": map[string]any{"enabled": true}})
+	page.secrets = manifests(t, "ui.yaml").secrets
+	if want := manifests(t, "ui.yaml"); !reflect.DeepEqual(page, want) {
+		t.Errorf("the chart makes\n%+v\nand ui.yaml\n%+v", page.deployments[0], want.deployments[0])
+	}
+	reports := helm(t, "reports", map[string]any{"podMonitor": map[string]any{"enabled": true}})
+	if want := manifests(t, "podmonitor.yaml").monitors; !reflect.DeepEqual(reports.monitors, want) {
+		t.Errorf("the chart makes %+v, and podmonitor.yaml %+v", reports.monitors, want)
+	}
+}
+
+// What somebody sets is there, and is as sound as what the chart has by itself.
+func TestValues(t *testing.T) {
+	o := helm(t, "mails", map[string]any{
+		"program":    map[string]any{"election": "team/mails", "grace": 60, "replicas": 3, "port": 9000, "command": []any{"/bin/send", "-v", "to: all"}},
+		"podMonitor": map[string]any{"enabled": true, "labels": map[string]any{"release": "prometheus"}},
+		"page":       map[string]any{"enabled": true, "flags": []any{"--allow=resign", "--base-path=/elections"}},
+	})
+	o.secrets = all(t).secrets
+	o.check(t)
+	i := slices.IndexFunc(o.deployments, func(d *appsv1.Deployment) bool { return d.Name == "mails" })
+	if args := o.deployments[i].Spec.Template.Spec.Containers[0].Args; !slices.Equal(args[5:], []string{"team/mails", "--", "/bin/send", "-v", "to: all"}) {
+		t.Errorf("the program is started by %q", args)
+	}
+	if l := o.monitors[0].Labels; l["release"] != "prometheus" || l["app"] != "mails" {
+		t.Errorf("the PodMonitor has the labels %v", l)
+	}
+	i = slices.IndexFunc(o.deployments, func(d *appsv1.Deployment) bool { return d.Name == "mails-ui" })
+	if args := o.deployments[i].Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--base-path=/elections") {
+		t.Errorf("the page is started by %q", args)
+	}
+}

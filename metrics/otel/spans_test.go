@@ -1,0 +1,102 @@
+package otel_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/memory"
+	"github.com/succession-dev/succession/metrics/otel"
+)
+
+// A handover is the end of leave in one process and the end of campaign in the next. What happened meanwhile is told, and what has
+// failed is an error.
+func TestSpans(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := memory.New(nil)
+		tell := tracetest.NewSpanRecorder()
+		provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(tell))
+		campaign := func(ctx context.Context, id string) (*elect.Term, error) {
+			b := c.Client(id)
+			t.Cleanup(func() { b.Close() })
+			return elect.New(b, "reports", &elect.Options{ID: id, Trace: otel.Spans(provider)}).Campaign(ctx)
+		}
+		first, err := campaign(t.Context(), "web-1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := make(chan *elect.Term)
+		go func() {
+			term, err := campaign(t.Context(), "web-2")
+			if err != nil {
+				t.Error(err)
+			}
+			next <- term
+		}()
+		time.Sleep(time.Minute)
+		if err := first.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		second := <-next
+		ctx, cancel := context.WithCancelCause(t.Context())
+		failed := errors.New("the disk is full")
+		time.AfterFunc(time.Minute, func() { cancel(failed) })
+		if _, err := campaign(ctx, "web-3"); !errors.Is(err, failed) {
+			t.Fatal(err)
+		}
+		if err := second.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+
+		var got []string
+		byToken := make(map[int64][]sdktrace.ReadOnlySpan)
+		for _, s := range tell.Ended() {
+			got = append(got, s.Name())
+			set := attribute.NewSet(s.Attributes()...)
+			if election, _ := set.Value("succession.election"); election.AsString() != "reports" {
+				t.Errorf("%s is of %v", s.Name(), s.Attributes())
+			}
+			token, _ := set.Value("succession.token")
+			byToken[token.AsInt64()] = append(byToken[token.AsInt64()], s)
+		}
+		want := []string{"succession.campaign", "succession.leave", "succession.campaign", "succession.campaign", "succession.leave"}
+		if !slices.Equal(got, want) && !slices.Equal(got, []string{want[0], want[2], want[1], want[3], want[4]}) { // two processes
+			t.Fatalf("the spans are %q, want %q", got, want)
+		}
+		for token, spans := range byToken {
+			if token == 0 { // the campaign that has failed
+				if s := spans[0]; s.Status().Code != codes.Error || len(spans) != 1 || len(s.Links()) != 0 {
+					t.Errorf("the campaign that has failed has the status %v", s.Status())
+				}
+				continue
+			}
+			campaign, leave := spans[0], spans[1]
+			if len(spans) != 2 || leave.Links()[0].SpanContext.SpanID() != campaign.SpanContext().SpanID() || leave.Status().Code == codes.Error {
+				t.Errorf("of the term with token %d there is %v", token, spans)
+			}
+		}
+		waited := byToken[int64(second.Token())][0]
+		if d := waited.EndTime().Sub(waited.StartTime()); d < time.Minute {
+			t.Errorf("who has waited a minute is told to have waited %v", d)
+		}
+		var events []string
+		for _, e := range waited.Events() {
+			events = append(events, e.Name)
+		}
+		if !slices.Equal(events, []string{"session opened", "joined", "waiting"}) {
+			t.Errorf("what happened meanwhile is %q", events)
+		}
+		if err := provider.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}
