@@ -187,8 +187,9 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If, do f
 	return err
 }
 
-// unsettled returns the error of what is written beside the caller's record. That somebody else has written there at the same time
-// does not mean that the caller's record has another version.
+// unsettled returns the error for the caller of a write beside the caller's record. If another
+// process wrote there at the same time, that does not mean that the caller's record has another
+// version.
 func unsettled(err error) error {
 	if errors.Is(err, backend.ErrVersion) {
 		return fmt.Errorf("%w: what goes with the election was written down by another process at the same time: %v", backend.ErrUnavailable, err)
