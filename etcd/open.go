@@ -191,8 +191,8 @@ type Backend struct {
 
 	o Options
 
-	queueing time.Duration // the constant of that name, but for tests
-	strict   releases      // the variable of that name, but for tests
+	queueing time.Duration // the constant of that name, except in tests
+	strict   releases      // the variable of that name, except in tests
 
 	log      history
 	unlisted atomic.Bool   // etcd denies the list of its members

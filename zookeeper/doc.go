@@ -121,7 +121,7 @@
 //	elect.Election.Leader, Line,        yes     people and programs ask once, and take the answer for the present
 //	  History; task.Standby.Status
 //	AskToResign, Pause, Resume          yes     an operator who has just seen a leader is told that nobody leads
-//	Ahead, WatchPlace                   no      L2: whoever stands in line has to see its own join and the departure that
+//	Ahead, WatchPlace                   no      L2: a member in line has to see its own join and the departure that
 //	                                            it was told of, and with that all that came before in the log
 //	Term.Get, and what a leader reads   no      it leads since a departure, or has joined, after all that the last one wrote
 //	Observe, Follow, WatchLine, Watch   no      a watch follows the read, so the newest state comes in any case
