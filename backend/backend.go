@@ -26,20 +26,22 @@ type Backend interface {
 	Close() error
 }
 
-// A Divided is a Backend that keeps each election on one of several coordinators, as package spread does. A session
-// has one end and one deadline, and elections on different coordinators have different ones: so Session fails with
-// [ErrInvalid], and each election has a backend of its own. Package elect asks for it by itself.
+// A Divided is a Backend that keeps each election on one of several coordinators, as package spread
+// does. A session has one end and one deadline, and these differ between coordinators. So Session
+// fails with [ErrInvalid], and each election has a backend of its own, for which package elect asks
+// by itself.
 type Divided interface {
 	Backend
-	// For returns the backend of one election, and of the records that belong to it. It does not block. The caller
-	// closes the whole, and not what For returns.
+	// For returns the backend of one election, and of the records that belong to it. It does not
+	// block. The caller closes the whole, and not what For returns.
 	For(election string) Backend
-	// Reach blocks until it is known that the coordinators are as they must be. It fails as Session does where none
-	// can tell.
+	// Reach blocks until the coordinators have said which they are. It fails if these are not the
+	// ones that this backend divides by, or, as Session does, if none of them can say.
 	Reach(ctx context.Context) error
 }
 
-// For returns the backend of one election: what [Divided] says if b is one, and otherwise b.
+// For returns the backend of one election: if b is a [Divided], that is b.For(election), and
+// otherwise b.
 func For(b Backend, election string) Backend {
 	if d, ok := b.(Divided); ok {
 		return d.For(election)
@@ -47,9 +49,8 @@ func For(b Backend, election string) Backend {
 	return b
 }
 
-// A Holder is a Backend whose members are held by open files, all or some of them. Such
-// a member goes as soon as no process has its files open any more; there is no session
-// time.
+// A Holder is a Backend some or all of whose members are held by open files. Such a member goes as
+// soon as no process has its files open any more; there is no session time.
 type Holder interface {
 	// Hold returns files that hold m, which the session joined. If this process dies,
 	// m stands until they are closed too. Give them to a child process that does the
@@ -71,9 +72,10 @@ type Session interface {
 	// Join adds one member with the given value at the end of the line, and returns
 	// it (law L1). A line that does not exist comes into being.
 	//
-	// If record is not empty, Join also tells what Ahead of the new member and Get of that record would tell right
-	// after it, as far as the driver learns that on the way: an election then needs no call of these. If a place
-	// is told, what Ahead promises holds from then on, as of the Deadline.
+	// If record is not empty, Join also returns what Ahead of the new member, and Get of that
+	// record, would return right after it, as far as the driver learns that on the way. An election
+	// then needs neither call. If Join returns a place, all that Ahead promises holds from then on,
+	// also about the Deadline.
 	Join(ctx context.Context, line, value, record string) (Joined, error)
 
 	// Ahead says where m stands: first, or behind which member (laws L2 and L9). It fails with
@@ -84,12 +86,14 @@ type Session interface {
 	// WatchPlace blocks until m stands otherwise than p says, and then sets p to where it
 	// stands. It fails as Ahead does; p then says nothing. It wakes when the member that p
 	// names as Ahead has gone or was pinned, when m itself has gone or was pinned, and, if p
-	// says First, when the header changes (law L3). If p.Ahead is pinned or foreign, it also wakes when
-	// the header says that the election has moved: such a member stays then, and others leave. Behind
-	// others WatchPlace may return at other times too, with p as it was but for the header and for what
-	// Ahead may leave out of a member. Package elect waits by it alone.
+	// says First, when the header changes (law L3). If p.Ahead is pinned or foreign, it also wakes
+	// when the header says that the election has moved, because such a member does not leave then.
+	// WatchPlace may also return at other times if p does not say First: p is then as before,
+	// except for the header and for what Ahead may leave out of a member. Package elect waits by
+	// WatchPlace alone.
 	//
-	// A Place goes by pointer here, as most of what a waiter costs is the stack on which it waits.
+	// A Place goes by pointer here, because most of what a waiter costs is the stack on which it
+	// waits.
 	WatchPlace(ctx context.Context, m Member, p *Place) error
 
 	// Gone blocks until m has gone, and then returns nil (law L3). m may be any member
@@ -108,16 +112,15 @@ type Session interface {
 	// empty.
 	Line(ctx context.Context, line string) (Line, error)
 
-	// Head is Line with the first member alone, or with none if the line is empty. It is there because
-	// many coordinators tell that at a lower price.
+	// Head is Line with the first member alone, or with none if the line is empty. On many
+	// coordinators it costs less.
 	Head(ctx context.Context, line string) (Line, error)
 
 	// WatchLine blocks until other members stand in the line than in after, and returns the
-	// line as it then is (law L3). The zero Line is an empty one: WatchLine then waits until
-	// somebody stands. A slow caller may miss states, but never the newest one. WatchLine
-	// need not read again what after says of members that still stand. Every join and every
-	// exit wakes all who call it for the line. So in a line that many stand in, one alone
-	// calls it at a time.
+	// line as it then is (law L3). After the zero Line, which is empty, WatchLine waits until a
+	// member stands. A slow caller may miss states, but never the newest one. WatchLine need not
+	// read members again that stand in after. Every join and every exit wakes all callers for the
+	// line. So in a long line only one caller at a time should call it.
 	WatchLine(ctx context.Context, line string, after Line) (Line, error)
 
 	Sharer
@@ -140,18 +143,16 @@ type Session interface {
 	// time means that there is no deadline: TTL is 0. Once the session has ended, for
 	// whatever reason, Deadline has passed.
 	//
-	// The session keeps Deadline in the future as long as one of its members stands
-	// first or second in a line, or is shared and first (law L9). Otherwise it may lie in the past until the next
-	// Ahead. A member just behind the gate that the header names ([Migration] Gate)
-	// may lead, together with a member on another coordinator: once Ahead has returned
-	// that gate, law L6 holds for its session as for a leader's. Deadline does not
-	// block.
+	// The session keeps Deadline in the future as long as one of its members stands first or second
+	// in a line, or is shared and first (law L9). Otherwise Deadline may lie in the past until the
+	// next Ahead. A member just behind the gate that the header names ([Migration] Gate) may lead,
+	// together with a member on another coordinator. So once Ahead has returned that gate, law L6
+	// holds for the member's session as for a leader's. Deadline does not block.
 	Deadline() time.Time
 
-	// MaxMargin is the longest margin that a term can have and still last: as long as
-	// requests are answered soon, Deadline is always further ahead than MaxMargin. It
-	// is TTL less the time between two heartbeats and less what the driver holds back
-	// itself; 0 if TTL is 0. It does not block.
+	// MaxMargin is the longest margin that a term can have: as long as requests are answered soon,
+	// Deadline is always further ahead than MaxMargin. It is TTL minus the time between two
+	// heartbeats and minus what the driver holds back itself; 0 if TTL is 0. It does not block.
 	MaxMargin() time.Duration
 
 	// TraceHeartbeats calls f each time that the coordinator has confirmed the session and so has
@@ -164,11 +165,11 @@ type Session interface {
 	// Done is closed when the session has ended.
 	Done() <-chan struct{}
 
-	// OnEnd has f called with what Err then returns when the session ends, whoever ends it. If this
-	// process ends it, the coordinator hears of that only after f has returned (law L5): so what depends
-	// on the session ends before anybody else can take its place. f must neither block nor call methods of
-	// the session. If the session has ended before, OnEnd calls f at once. The func stop makes f be forgotten.
-	// A kit.Ender implements OnEnd.
+	// When the session ends, for whatever reason, OnEnd calls f with what Err then returns. If this
+	// process ends the session, the coordinator hears of that only after f has returned (law L5).
+	// So all that depends on the session ends before anybody else can take its place. f must
+	// neither block nor call methods of the session. If the session has ended before, OnEnd calls f
+	// at once. The func stop takes f away again. A kit.Ender implements OnEnd.
 	OnEnd(f func(why error)) (stop func())
 
 	// Err returns nil while the session lives, and afterwards an error that wraps

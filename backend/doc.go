@@ -2,9 +2,10 @@
 // elect runs elections over it; the drivers zookeeper, etcd, consul, local and memory
 // implement it.
 //
-// Applications need none of it: package succession opens the URL of a coordinator, and package elect does the rest. This
-// package is for those who write a driver, a recipe or a tool. What a driver tells of itself, so that a URL can name its
-// coordinators, is in package [coordinator]; what all drivers have in common is in package [kit].
+// Applications need none of it: package succession opens the URL of a coordinator, and package
+// elect does the rest. This package is for those who write a driver, a recipe or a tool. What a
+// driver tells of itself, so that a URL can name its coordinators, is in package [coordinator];
+// what all drivers have in common is in package [kit].
 //
 // # The idea
 //
@@ -82,9 +83,9 @@
 //     unseen, so callers ask Ahead again about once in a session time ([Session] TTL).
 //     They then call Gone again for the same member, and that must not pile up
 //     anything. In the same way WatchLine never misses a change of its line's members.
-//     Who calls WatchPlace does not look again: the session itself finds
-//     out within about a session time that a watch has died, once for all of them. That the
-//     election has moved it learns as said below, under "Word of a move".
+//     A caller of WatchPlace does not look again: the session itself finds out within about a
+//     session time that a watch has died, once for all its callers. How WatchPlace learns that the
+//     election has moved is said below, under "Word of a move".
 //   - L4: Leave may be repeated. It removes m and never another member, not even one
 //     that has the same key by now.
 //   - L5: When the session ends, Done closes and every call fails with
@@ -124,46 +125,49 @@
 //
 // # Word of a move
 //
-// That an election has moved stands in its header. Headers are written in many terms, when a
-// leader acknowledges or is asked to resign. If all who wait watched the header, each of these
-// writes would wake the whole line, and some coordinators would be asked again by each waiter.
-// So the word is passed down the line. Whoever is first watches the header. It leaves when that
-// says that the election has moved, which wakes the next one, and so on: one at a time. Only a
-// member that stays would stop the word: one that is pinned, and a foreign one. So whoever stands
+// The header of an election says whether it has moved. Leaders and operators write it in many
+// terms, to acknowledge or to ask a leader to resign. If all waiters watched the header, each of
+// these writes would wake the whole line, and on some coordinators each waiter would have to ask
+// again. So the word is passed down the line. The first member watches the header. When that says
+// that the election has moved, the first member leaves, which wakes the next one, and so on: one at
+// a time. Only a pinned or a foreign member does not leave, and would stop the word. So the waiter
 // just behind such a member also watches the header, and wakes for the seal in it. That is one
-// waiter behind each such member; several if they are shared.
+// waiter behind each such member, or several if they are shared.
 //
 // A driver tells foreign members by their keys. Its own have a mark there: on etcd the lease, on
-// ZooKeeper the random part of the name. On ZooKeeper a name without a random part does not tell;
-// see package zookeeper. No other library has lines on Consul, or in package local.
+// ZooKeeper the random part of the name. On ZooKeeper a name without a random part may be of either
+// kind; see package zookeeper. No other library has lines on Consul, or in package local.
 //
 // # Fresh reads
 //
-// Where a coordinator answers reads from a server that may lag behind, as ZooKeeper does, an answer may be older than a
-// write that somebody else has already been told of. Refresh ([Refresher]) makes the reads that follow
-// it fresh. Whoever asks once, and says what is now, calls it first, such as [elect.Election.Leader] and
-// [record.Value.Get]. Whoever follows what changes does not, as the newest state comes in any case; nor does whoever
-// stands in line, for whom L2 is enough; nor who only needs a version to write on, as the write is refused if it is old.
+// Where a coordinator answers reads from a server that may lag behind, as ZooKeeper does, an answer
+// may be older than a write that somebody else has already been told of. Refresh ([Refresher])
+// makes the reads that follow it fresh. A function that asks once for the present state calls it
+// first, such as [elect.Election.Leader] and [record.Value.Get]. Three kinds of callers need no
+// Refresh: one that follows changes, because the newest state comes in any case; one that stands in
+// line, because L2 is enough for it; and one that reads a version to write on, because the write
+// fails if the version is old.
 //
 // # Abilities
 //
 // A coordinator may lack five things. If its sessions do not end by time, Session TTL is 0. If
 // it has no shared members, no pins, no items, or no records, its sessions embed NoShares,
 // NoPins, NoItems or NoRecords of package [kit]. Package elect works without all five; package migrate needs
-// pins and records. Five more are for people, or for coordinators of one kind. Most drivers embed their substitutes:
-// NoLines, NoSurvey, NoImports, NoDates and AlwaysFresh.
+// pins and records. Five more abilities are for people, or for one kind of coordinator. Most
+// drivers embed substitutes for them: NoLines, NoSurvey, NoImports, NoDates and AlwaysFresh.
 //
-// There is one kind of session, so a wrapper that embeds one passes everything on. A driver that cannot watch places
-// makes WatchPlace of Gone and Ahead ([kit.WatchPlace]), and Head of Line. [kit.FirstFree] and [kit.ClaimedBefore] decide
-// about claims. A wrapper that changes what Ahead says must
-// also change what Join and WatchPlace tell.
+// There is one kind of session, so a wrapper that embeds one passes everything on. A driver that
+// cannot watch places makes WatchPlace of Gone and Ahead ([kit.WatchPlace]), and Head of Line.
+// [kit.FirstFree] and [kit.ClaimedBefore] decide about claims. A wrapper that changes what Ahead
+// returns must also change what Join and WatchPlace return.
 //
 // # Lost answers
 //
 // A lost answer does not mean that nothing happened. In Join, Claim, Leave and Pin the driver
 // itself finds out what happened, because a wrong guess would leave a ghost or let two
 // lead. Put and Delete report [ErrUnavailable], and the caller reads the record again:
-// each write gives a record a version that it never had before. Append and Remove are like them.
+// each write gives a record a version that it never had before. Append and Remove are like Put and
+// Delete.
 //
 // # Clocks
 //
@@ -184,12 +188,14 @@
 // its manual, and put the answers into the package comment:
 //
 //   - Which number orders members, is unique, and never falls (L1)?
-//   - Which reads are fresh enough to say who is first (L2)? Which show what another client has just written?
+//   - Which reads are fresh enough to say who is first (L2)? Which reads show what another client
+//     has just written?
 //   - What tells that one key has gone, and what if that notice is lost (L3)?
 //   - From when does the coordinator count the session time, and which answer proves
 //     that it has counted (L6)? A server that was cut off or paused may go on to answer.
-//   - Who ends a session? Where nothing at the coordinator counts time, the other sessions have to: each watches
-//     others with its own clock, and what they see must be a number that the session itself changes.
+//   - What ends a session? If nothing at the coordinator counts time, the other sessions must end
+//     it: each of them measures with its own clock how long a number, which only the session itself
+//     changes, has stayed the same.
 //   - What happens to sessions when the coordinator itself changes its leader? Can a write that was
 //     acknowledged be missing afterwards?
 //   - Which writes can be made on condition, in one step with the condition? What tells a record that was
@@ -207,17 +213,20 @@
 //   - its deadline rule: which heartbeat proves that the session lives, and how long. It also tells its
 //     life of each heartbeat that has moved the deadline ([kit.Life.Beat]), for metrics.
 //
-// Embed what kit has for abilities that are not there yet, such as kit.NoPins, until there is what they stand for.
-// Run package conformance from the first day on: it says which law is not kept, and what was seen. Package memory keeps each law in the fewest words; package
-// etcd is the one to read for a coordinator that is a server. Package [example] is a whole driver in 400 lines,
-// for a small coordinator behind HTTP: copy its folder into a module of your own, with the test that has the suite
-// judge it. CONTRIBUTING.md says which file of a driver has what.
+// For abilities that your driver does not have yet, embed the substitutes of kit, such as
+// kit.NoPins. Run package conformance from the first day on: it says which law is not kept, and
+// what was seen. Package memory keeps each law in the fewest words; package etcd is the one to read
+// for a coordinator that is a server. Package [example] is a whole driver in 400 lines, for a small
+// coordinator behind HTTP: copy its folder into a module of your own, with the test that has the
+// suite judge it. CONTRIBUTING.md says which file of a driver has what.
 //
-// A driver registers what it tells of itself from init ([coordinator.Register]). Scheme and Open are enough to open URLs. The other
-// fields of [coordinator.Driver] make the tools of this module know the driver like those that are here, with no edit elsewhere: the
-// command completes its URLs, prints what to grant, says that something else is at an address, and has the
-// suite run on a cluster in use. For that the driver brings a [coordinator.Operator], which acts on the coordinator as people do and
-// uses none of the driver's sessions, because tests judge the sessions by such acts.
+// A driver registers what it tells of itself from init ([coordinator.Register]). Scheme and Open
+// are enough to open URLs. The other fields of [coordinator.Driver] make the tools of this module
+// know the driver like those that are here, with no edit elsewhere: the command completes its URLs,
+// prints what to grant, says that something else is at an address, and has the suite run on a
+// cluster in use. For the last of these the driver brings a [coordinator.Operator]. It acts on the
+// coordinator as people do, and uses none of the driver's sessions, because tests judge the
+// sessions by such acts.
 //
 // [kit]: https://pkg.go.dev/github.com/succession-dev/succession/backend/kit
 // [kit.Life.Beat]: https://pkg.go.dev/github.com/succession-dev/succession/backend/kit#Life.Beat

@@ -8,8 +8,8 @@ import (
 // Errors of the contract, for use with errors.Is.
 //
 // Some pass by themselves, and [elect.Election.Run] then joins again: ErrSessionEnded,
-// ErrUnavailable, ErrNotMember, ErrVersion and ErrLine. ErrTaken is an answer. The others come again until
-// somebody acts: a person, or for [ErrClosed] and [ErrInvalid] the program.
+// ErrUnavailable, ErrNotMember, ErrVersion and ErrLine. ErrTaken is an answer. The others come
+// again until a person acts, or for [ErrClosed] and [ErrInvalid] the program.
 //
 // [elect.Election.Run]: https://pkg.go.dev/github.com/succession-dev/succession/elect#Election.Run
 var (
@@ -49,8 +49,8 @@ var (
 	// foreign client has put there. It passes when that entry goes.
 	ErrLine = errors.New("line cannot be put in order")
 
-	// ErrTaken says that no item is there to be claimed: it does not stand any more, or another
-	// claims it.
+	// ErrTaken says that there is no item to claim: it does not stand any more, or another claim
+	// for it stands in front.
 	ErrTaken = errors.New("no free item")
 
 	// ErrForeign says that a member stands in a line of another kind: it is no item of a queue, or

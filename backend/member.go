@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A Member is one entry in a line. Members are values: two are the same member if they
-// are equal but for Pinned.
+// A Member is one entry in a line. Members are values: two are the same member if they are equal in
+// all fields except Pinned.
 type Member struct {
 	// Line is the name of the election.
 	Line string
@@ -18,18 +18,19 @@ type Member struct {
 	// member, and pinning does not change it. Ahead may leave it 0 in a [Place], if
 	// the driver would need another request to know it.
 	Position uint64
-	// Value is the value that was given to Join. Ahead may leave it empty, as Position.
+	// Value is the value that was given to Join. Ahead may leave it empty, like Position.
 	Value string
 	// Shared says that the member was joined by JoinShared: it waits only for members that
 	// are not shared.
 	Shared bool
-	// Pinned says that the member does not go with its session. Ahead may leave it
-	// false, as Position.
+	// Pinned says that the member does not go with its session. Ahead may leave it false, like
+	// Position.
 	Pinned bool
 }
 
-// Subject names m to whoever claims it: its key and its position. No other item of any line has the same
-// subject. The value of a claim ends with the subject of its item, behind a newline ([Sharer] Claim).
+// Subject names the item m in the value of a claim: by its key and its position. No other item of
+// any line has the same subject. The value of a claim ends with the subject of its item, behind a
+// newline ([Sharer] Claim).
 func (m Member) Subject() string { return fmt.Sprintf("%s %d", m.Key, m.Position) }
 
 // A Line is a whole line in order, the first member first, and the election's header,
@@ -45,8 +46,8 @@ func (l Line) SameMembers(o Line) bool {
 	return slices.EqualFunc(l.Members, o.Members, func(a, b Member) bool { return a.Key == b.Key && a.Position == b.Position })
 }
 
-// Token returns the token of m, should it lead, for people and comparisons. It returns 0 if m cannot lead, because
-// no token can be made; see [Header.Token].
+// Token returns the token that m has if it leads, for people and comparisons. It returns 0 if no
+// token can be made, so that m cannot lead; see [Header.Token].
 func (l Line) Token(m Member) uint64 {
 	token, err := l.Header.Token(m.Position)
 	if err != nil {
@@ -55,8 +56,8 @@ func (l Line) Token(m Member) uint64 {
 	return token
 }
 
-// Paused returns the gate of a pause, which its header names, if it stands in the line. Its value says who
-// set it and why: an ID, and after a newline the reason.
+// Paused returns the gate of a pause, which the header names, if that gate stands in the line. The
+// gate's value says who set it and why: an ID, and after a newline the reason.
 func (l Line) Paused() (gate Member, paused bool) {
 	if l.Header.Choice.Gate == 0 {
 		return Member{}, false
@@ -73,10 +74,10 @@ func (l Line) Paused() (gate Member, paused bool) {
 type Place struct {
 	// First is true if nobody stands in front: the member leads.
 	First bool
-	// Token is the token of the term that begins; if First only.
+	// Token is the token of the term that begins. It is set only if First is true.
 	Token uint64
-	// Ahead is the member just in front or, of a shared member, the nearest in front that is
-	// not shared; if not First only.
+	// Ahead is the member just in front. For a shared member it is the nearest in front that is not
+	// shared. It is set only if First is false.
 	Ahead Member
 	// Header is the election's header, read no earlier than the line.
 	Header Header

@@ -6,8 +6,8 @@ import (
 )
 
 // A Version names one state of a record: a positive number. Each write gives the record
-// another one. A record never has the same version twice, also if it is deleted and
-// written again.
+// another one. A record never has the same version twice, not even after it was deleted and written
+// again.
 type Version int64
 
 const (
@@ -58,8 +58,8 @@ type Records interface {
 	List(ctx context.Context, dir string) ([]string, error)
 
 	// ReadAll returns the records directly under dir in the order of their names: those of List, each as fresh
-	// as by Get. They need not have been read at one instant. ReadAll takes as few requests for many as for
-	// one, as far as the coordinator can be asked for the values of a folder.
+	// as by Get. They need not have been read at one instant. If the coordinator can be asked for
+	// the values of a folder, ReadAll takes as few requests for many records as for one.
 	ReadAll(ctx context.Context, dir string) ([]Record, error)
 
 	// Watch blocks until the record has another version than after, and returns the
@@ -68,8 +68,8 @@ type Records interface {
 	Watch(ctx context.Context, name string, after Version) (Record, error)
 }
 
-// A Header is the record of an election (law L7). It has what must be known of the
-// election apart from its members, and is stored as JSON.
+// A Header is the record of an election (law L7). It has all that must be known of the election
+// besides its members, and is stored as JSON.
 type Header struct {
 	// Fence is added to a member's position to make its token. It is at most [MaxFence].
 	Fence uint64 `json:"fence,omitempty"`
@@ -79,7 +79,8 @@ type Header struct {
 	// Resign is the token of the newest term whose leader has been asked to
 	// resign. No leader obeys a larger number than its own token.
 	Resign uint64 `json:"resign,omitempty"`
-	// Asked is for people: who has asked for Resign, and after a newline why. Empty means that nobody has said it.
+	// Asked is for people. It says who has asked for Resign, and after a newline why; or it is
+	// empty.
 	Asked string `json:"asked,omitempty"`
 	// Sealed is the URL of the coordinator that the election has moved to: nobody
 	// leads here again. Empty means that the election is here.
@@ -90,19 +91,20 @@ type Header struct {
 	// Migration is the newest move of this election between two coordinators; the zero
 	// value means that there was none.
 	Migration Migration `json:"migration,omitzero"`
-	// Later is what a later version has written into the header besides, also within Choice and Migration, as a JSON
-	// object; or empty. It is kept when the header is written again.
+	// Later has the fields of the header, and of its Choice and Migration, that only a later
+	// version of this package knows, as a JSON object. It may be empty. It is kept when the header
+	// is written again.
 	Later string `json:"-"`
 }
 
 // A Choice is what a header says of who is to lead. Package elect writes and reads it; drivers need not.
 // The line is never reordered: a candidate that is first and not the one to lead leaves, and joins again.
 type Choice struct {
-	// Readiness says that there are, or were, candidates that can be not ready.
+	// Readiness says that there are, or were, candidates that can be unready.
 	Readiness bool `json:"readiness,omitempty"`
 	// Ranked says that there are, or were, candidates with a priority or a site.
 	Ranked bool `json:"ranked,omitempty"`
-	// Site is where the newest leader was of those that have a site.
+	// Site is that of the newest leader that had a site.
 	Site string `json:"site,omitempty"`
 	// Wish names the member that is to lead next.
 	Wish Wish `json:"wish,omitzero"`
@@ -110,7 +112,8 @@ type Choice struct {
 	Gate uint64 `json:"gate,omitempty"`
 }
 
-// A Wish names a member that is to lead. It lapses when that member leads or has gone, and with Until.
+// A Wish names a member that is to lead. It lapses when that member leads or has gone, or when
+// Until has passed.
 type Wish struct {
 	Key      string `json:"key,omitempty"`
 	Position uint64 `json:"position,omitempty"`
@@ -140,12 +143,13 @@ type Migration struct {
 	Over uint64 `json:"over,omitempty"`
 }
 
-// MaxFence is the largest fence of an election. Positions are smaller than it, so that a token, their sum, never wraps and
-// fits the signed 64-bit number of a database.
+// MaxFence is the largest fence of an election. Positions are smaller than it too. So a token,
+// their sum, never wraps, and fits the signed 64-bit number of a database.
 const MaxFence uint64 = 1 << 62
 
-// Token returns the token of a member at the position: the sum of the fence and the position. It fails with [ErrHeader] if the
-// fence is larger than [MaxFence], or the position not smaller: a token that wrapped would be smaller than those before it.
+// Token returns the token of a member at the position: the sum of the fence and the position. It
+// fails with [ErrHeader] if the fence is larger than [MaxFence], or the position is not smaller
+// than it: a token that wrapped would be smaller than those before it.
 func (h Header) Token(position uint64) (uint64, error) {
 	if err := h.check(); err != nil {
 		return 0, err

@@ -9,7 +9,8 @@ import (
 )
 
 // HeaderFormat is the number of the format in which headers are stored. Processes of different
-// versions can stand in one line if they have the same. A later version that only adds something keeps the number.
+// versions can stand in one line if they have the same number. A later version that only adds
+// fields keeps it.
 const HeaderFormat = 1
 
 // storedHeader begins every stored header with {"succession":FORMAT. Data that begins
@@ -39,8 +40,8 @@ func encode(v any) []byte {
 	return b
 }
 
-// merge returns the members of both objects. Of members that both have, those that are objects are merged, and
-// others are the first one's.
+// merge returns the members of both objects. If both have a member, merge merges its values if
+// these are objects, and otherwise takes that of the first.
 func merge(object, later []byte) map[string]json.RawMessage {
 	var all, more map[string]json.RawMessage
 	if json.Unmarshal(object, &all) != nil {
@@ -57,9 +58,9 @@ func merge(object, later []byte) map[string]json.RawMessage {
 	return all
 }
 
-// Understood returns nil if this version knows of all that whoever leads must know of. A later version may say that
-// earlier ones do not, by what it names in the header as "needs". Then a candidate of this version must not lead, and
-// Understood fails with [ErrHeader].
+// Understood returns nil if this version knows all that a leader of this election must know. A
+// later version says in the header's field "needs" what earlier ones do not know. If there is such
+// a field, a candidate of this version must not lead, and Understood fails with [ErrHeader].
 func (h Header) Understood() error {
 	if h.Later == "" {
 		return nil
@@ -75,8 +76,9 @@ func (h Header) Understood() error {
 
 // ParseHeader reads the header of an election. Data that is empty, or that does not begin
 // like a header, is the zero Header. Data that begins like one and cannot be understood
-// is an [ErrHeader]: if its fence were taken for 0, tokens would fall. So is one whose fence is larger than [MaxFence].
-// What a later version has added is in the field Later; whether this one can lead, [Header.Understood] says.
+// is an [ErrHeader]: if its fence were taken for 0, tokens would fall. So is one whose fence is
+// larger than [MaxFence]. What a later version has added is in the field Later; [Header.Understood]
+// says whether this version can lead nevertheless.
 func ParseHeader(b []byte) (Header, error) {
 	if !bytes.HasPrefix(b, []byte(`{"succession":`)) {
 		return Header{}, nil
@@ -84,7 +86,7 @@ func ParseHeader(b []byte) (Header, error) {
 	return parse(b)
 }
 
-// parse is not inlined, as whoever waits in a line without a header keeps the stack that it calls.
+// parse is not inlined: a waiter in a line without a header would otherwise keep the stack for it.
 //
 //go:noinline
 func parse(b []byte) (Header, error) {
@@ -112,7 +114,8 @@ func parse(b []byte) (Header, error) {
 	return s.Header, nil
 }
 
-// parseLater reads a header in which there is more than this version knows. It takes longer than reading any other.
+// parseLater reads a header with fields that this version does not know. It is slower than the
+// reader of known fields.
 func parseLater(b []byte) (s storedHeader, ok bool) {
 	if json.Unmarshal(b, &s) != nil || s.Format != HeaderFormat {
 		return s, false
@@ -129,8 +132,9 @@ func parseLater(b []byte) (s storedHeader, ok bool) {
 	return s, ok
 }
 
-// unknown returns the members of the object that are no fields of the struct, nor of the structs in it. It refuses names
-// that package json takes for those of fields, and that are others.
+// unknown returns the members of the object that are no fields of the struct, nor of the structs in
+// it. It refuses a name that differs from the name of a field, and that package json takes for that
+// field.
 func unknown(object []byte, fields reflect.Type) (later map[string]json.RawMessage, ok bool) {
 	if json.Unmarshal(object, &later) != nil {
 		return nil, false

@@ -35,8 +35,8 @@
 //
 // # Abilities
 //
-// A backend may lack pins, records, or sessions that end by time (package backend). The
-// suite finds that out by itself, before the first rule.
+// A backend may lack pins, records, items, shared members, or sessions that end by time (package
+// backend). The suite finds that out by itself, before the first rule.
 //
 // # Rules
 //
@@ -50,21 +50,21 @@
 // # Busy machines
 //
 // A rule about what must happen soon, or about what something costs, says nothing on a machine that
-// is too busy. So the suite measures, beside each trial of a rule and apart from its outcome, how
-// late its own timers fire, and how long [Harness] Reference takes, a plain request to a
-// server beside the coordinator. A trial that was disturbed is run again, whether the rule has passed or failed, up
-// to twice. If none was calm the rule is reported as not judged, with the figures. Nothing is run
-// again because it has failed, and what must never happen, such as two leaders, fails the rule
+// is too busy. So during each trial of a rule the suite measures how late its own timers fire, and
+// how long [Harness] Reference takes, a plain request to a server beside the coordinator. A trial
+// that was disturbed is run again, up to twice, whether the rule has passed or failed. If no trial
+// was calm, the rule is reported as not judged, with the figures. No rule is run again because it
+// has failed. If something happens that must never happen, such as two leaders, the rule fails
 // however busy the machine is. A run in which more than one rule in twenty was not judged fails.
 //
 // # What a result is worth
 //
-// A rule that cannot be exercised is never reported as passed. It is impossible if the
-// coordinator cannot have what the rule needs, or if the harness says that the rule is unfit
-// for it. It is not wired if the harness does not provide yet what the rule needs. A rule that
-// is known to fail can be waived by its ID, with a reason; a waiver that is not needed fails
-// the run. Impossible, not wired, waived and not judged rules are counted apart. Without -v, go test in
-// the package's folder ends with the counts.
+// A rule that cannot be exercised is never reported as passed. It is impossible if the coordinator
+// cannot have what the rule needs, or if the harness says that the rule is unfit. It is not wired
+// if the harness does not provide what the rule needs. A rule that is known to fail can be waived
+// by its ID, with a reason; a waiver that is not needed fails the run. Impossible, not wired,
+// waived and not judged rules are counted apart. Without -v, go test in the package's folder ends
+// with the counts.
 //
 // A failure shows what went wrong, the rule, and what all clients of the rule did, in one
 // order. Each rule has its own election, its own clients, and a watchdog.
@@ -74,25 +74,25 @@
 // # Where things are
 //
 // This package holds the harness, the run and its report. The rules are in the packages
-// internal/laws, internal/guarantees and internal/faults, in files named after their subjects.
-// They import internal/engine, which knows no rule; its documentation says how to read one.
-// Package internal/broken holds the flawed backends and elections.
+// internal/laws, internal/guarantees, internal/faults and internal/recipes, in files named after
+// their subjects. They import internal/engine, which knows no rule; its documentation says how to
+// read one. Package internal/broken holds the flawed backends and elections.
 //
 // # Faults
 //
 // The rules of the group Fault are one table with one scenario. Five candidates lead in
 // turn, the fault strikes, each leads in turn again, all resign, and nothing is left, neither
-// in line nor in this process. Their notes are then judged as a whole: whether two led at the
-// same time, whether tokens and order were right, whether a term outlasted its deadline, and
-// whether nobody led for longer than the harness explains. [Stand] is a candidate in a
+// in line nor in this process. Their notes are then judged as a whole: whether two led at the same
+// time, whether tokens and order were right, whether a term outlasted its deadline, and whether the
+// election was without a leader for longer than the harness explains. [Stand] is a candidate in a
 // process of its own, which the suite can stop and kill.
 //
 // # Histories
 //
-// A history says who led when, and which fault there was. It is written as lines of JSON, and
-// as a picture with a row for each candidate. The [Result] of a failure contains its history.
-// [Harness] Report names a folder for the histories of all rules that have candidates, passed
-// or failed. Without it, [Run] writes them to the folder of go test -artifacts. Without that
+// A history says which candidate led when, and which fault there was. It is written as lines of
+// JSON, and as a picture with a row for each candidate. The [Result] of a failure contains its
+// history. [Harness] Report names a folder for the histories of all rules that have candidates,
+// passed or failed. Without it, [Run] writes them to the folder of go test -artifacts. Without that
 // flag, Run writes only those of failures, each to a temporary folder that the message names.
 //
 // # What it does not show

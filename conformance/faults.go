@@ -11,13 +11,13 @@ import (
 	"github.com/succession-dev/succession/conformance/internal/engine"
 )
 
-// Faults is what a harness can do to its coordinator and its clients. A nil func means that
-// the harness does not provide that fault. Each b is a client that [Harness] Open returned. A
-// func that returns no error has done its work when it returns. The suite calls the func that
-// undoes a fault once.
+// Faults are what a harness can do to its coordinator and its clients. A nil func means that the
+// harness does not provide that fault. Each b is a client that [Harness] Open returned. A func that
+// returns no error has done its work when it returns. The suite calls the func that undoes a fault
+// once.
 type Faults struct {
-	// Expire has the coordinator end the client's session. The client learns of it only as
-	// it usually does. Expire returns when the session has ended.
+	// Expire makes the coordinator end the client's session. The client learns of it only in the
+	// usual way. Expire returns when the session has ended.
 	Expire func(ctx context.Context, b backend.Backend) error
 
 	// Cut stops all traffic between the client and the coordinator, in both directions and
@@ -43,11 +43,12 @@ type Faults struct {
 	// LoseAnswer lets the client's next write take effect and loses its answer.
 	LoseAnswer func(b backend.Backend)
 
-	// HoldBack lets skip writes of the client pass, and holds the next one back on its way to the coordinator. It arrives
-	// there when release is called, whatever has become of the client, its session and its members by then. The connection
-	// that has carried it breaks for the client, which can make others at once. A heartbeat is no write. held reports
-	// whether a write is held back, before the client can know. release returns when the coordinator has answered it. If none is
-	// held back, release ends the fault.
+	// HoldBack lets skip writes of the client pass, and holds the next one back on its way to the
+	// coordinator. That write arrives when release is called, whatever has become of the client,
+	// its session and its members by then. The connection that carries it breaks for the client,
+	// which can make others at once. A heartbeat is no write. held reports whether a write is held
+	// back, before the client can know. release returns when the coordinator has answered the
+	// write. If none is held back, release ends the fault.
 	HoldBack func(b backend.Backend, skip int) (held func() bool, release func())
 
 	// Kill makes the client vanish without telling the coordinator, as a crash does. The
@@ -81,8 +82,8 @@ type Faults struct {
 	// rules left there may be lost.
 	Reset func(ctx context.Context) error
 
-	// Compact has the coordinator forget the history of its log up to now, if it keeps one
-	// for clients that watch from an earlier point.
+	// Compact makes the coordinator forget the history of its log up to now, if it keeps one for
+	// clients that watch from an earlier point.
 	Compact func(ctx context.Context) error
 
 	// Rewind remembers the coordinator's state; back restores it as an operator
@@ -90,21 +91,22 @@ type Faults struct {
 	// serves again. What other rules did meanwhile is lost.
 	Rewind func(ctx context.Context) (back func(context.Context) error, err error)
 
-	// Promote starts another coordinator like the one under test, of a primary and a standby that follows it, and
-	// that takes over. It is for a coordinator that acknowledges what a standby may not have yet. It
-	// lacks this fault if all that it acknowledges is on a quorum of servers, or if there is no standby.
+	// Promote starts another coordinator like the one under test: a primary, and a standby that
+	// follows it and takes over. It is for a coordinator that acknowledges writes which a standby
+	// may not have yet. A coordinator lacks this fault if all that it acknowledges is on a quorum
+	// of servers, or if it has no standby.
 	Promote func(ctx context.Context) (*Replica, error)
 
-	// PromoteBeside is Promote for a primary that acknowledges only what the standby has. The standby takes over, and the
-	// primary serves on.
+	// PromoteBeside is Promote for a primary that acknowledges only writes that the standby has.
+	// The standby takes over, and the primary also goes on serving.
 	PromoteBeside func(ctx context.Context) (*Replica, error)
 
 	// Clock sets the coordinator's wall clock forward by shift, or back if shift is
 	// negative. restore sets it right again.
 	Clock func(ctx context.Context, shift time.Duration) (restore func(), err error)
 
-	// Cluster is what can be done to single servers. It is nil for a coordinator with fewer
-	// than three servers.
+	// Cluster has the faults of single servers. It is nil for a coordinator with fewer than three
+	// servers.
 	Cluster *ClusterFaults
 
 	// Requests returns how many requests the client has sent so far, heartbeats
@@ -125,15 +127,15 @@ type ClusterFaults struct {
 	Leader func(ctx context.Context) (int, error)
 	// Of returns the index of the server that the client talks to.
 	Of func(b backend.Backend) int
-	// Failover opens a client that knows all servers, as in production, and goes to another
-	// when its own does not answer. It is nil if a client can know only one.
+	// Failover opens a client that knows all servers, as in production, and that goes to another
+	// server when its own does not answer. It is nil if a client can know only one.
 	Failover func(ctx context.Context) (backend.Backend, error)
 }
 
 // A Replica is a coordinator of a primary and a standby, which [Faults] Promote or PromoteBeside has started.
 type Replica = engine.Replica
 
-// ServerFaults is what can be done to one server. All but Isolate must be there.
+// ServerFaults are the faults of one server. All except Isolate are required.
 type ServerFaults struct {
 	Kill   func() error                    // SIGKILL
 	Start  func(ctx context.Context) error // after Kill, with its data; returns when it serves
@@ -174,9 +176,11 @@ const (
 	Requests      = engine.Requests
 	Bytes         = engine.Bytes
 
-	// Isolate is the field Isolate of each server in [Cluster]. What lacks Cluster lacks this, too.
+	// Isolate is the field Isolate of each server in [Cluster]. A coordinator that lacks Cluster
+	// lacks this, too.
 	Isolate = engine.Isolate
-	// Failover is the field Failover of [Cluster]. What lacks Cluster lacks this, too.
+	// Failover is the field Failover of [Cluster]. A coordinator that lacks Cluster lacks this,
+	// too.
 	Failover = engine.Failover
 
 	// Deadlines is the ability to end sessions by time. A coordinator that notices the end of
@@ -194,8 +198,8 @@ const (
 	// Items is the ability to keep items. Without it Session Append, Remove and Free return an
 	// error that matches [errors.ErrUnsupported].
 	Items = engine.Items
-	// Places is the ability to tell who joins an empty line that it is first. Without it Session Join tells
-	// no place.
+	// Places is the ability to tell a member that joins an empty line that it is first. Without it
+	// Session Join returns no place.
 	Places = engine.Places
 )
 

@@ -32,8 +32,8 @@ type Harness struct {
 	// which every client sees a change.
 	TTL time.Duration
 
-	// Slack is how much later than TTL the coordinator may end the session of a client from
-	// which it hears nothing any more. 0 is none.
+	// Slack is how much longer than TTL the coordinator may take to end the session of a silent
+	// client. 0 is none.
 	Slack time.Duration
 
 	// Latency is the longest time that a healthy call, a notification or a cancellation may
@@ -41,13 +41,14 @@ type Harness struct {
 	// seconds.
 	Latency time.Duration
 
-	// Reference makes a small write to a server like those under test, which stands beside them and
-	// which neither the rules nor Faults touch. It returns when it has been answered. The suite calls it
-	// several times in TTL, one call at a time, to learn whether the machine is too busy to judge rules
-	// about time or cost: such a rule is run again, whether it has passed or failed, and in the end it is
-	// not judged. The deletion of a key that is not there will often do. If there are no faults of servers,
-	// it may write to the coordinator itself. If Reference is nil, only timers of this process tell how busy
-	// the machine is. The harness that is given to [Run] or [Check] decides, and not that of Wrap.
+	// Reference makes a small write to another server like those under test, which neither the
+	// rules nor Faults touch, and returns when the server has answered. From it the suite learns
+	// whether the machine is too busy to judge rules about time or cost: such a rule is run again,
+	// whether it has passed or failed, and in the end it is not judged. The suite calls Reference
+	// several times in TTL, one call at a time. Often the deletion of a key that does not exist is
+	// enough. If there are no faults of servers, Reference may write to the coordinator itself. If
+	// it is nil, only timers of this process tell how busy the machine is. Only the Reference of
+	// the harness that is given to [Run] or [Check] is used, and not that of Wrap.
 	Reference func(ctx context.Context) error
 
 	// Faults is what can be done to the coordinator and its clients.
@@ -111,7 +112,7 @@ type Harness struct {
 	calm      engine.Calm       // shared by all rules of a run; tests of the suite set their own
 }
 
-// watch starts what measures how busy the machine is.
+// watch starts to measure how busy the machine is.
 func (h *Harness) watch() (stop func()) {
 	if h.calm != nil {
 		return func() {}
@@ -191,8 +192,8 @@ func (h *Harness) validateFaults() error {
 	return nil
 }
 
-// lacks reports whether Lacks says that the coordinator cannot have f. What lacks Cluster lacks its
-// fields too.
+// lacks reports whether Lacks says that the coordinator cannot have f. A coordinator that lacks
+// Cluster lacks its fields, too.
 func (h *Harness) lacks(f Fault) bool {
 	_, lacking := h.Lacks[f]
 	return lacking || (f == Isolate || f == Failover) && h.lacks(Cluster)
@@ -210,10 +211,10 @@ func (h *Harness) Missing(r Rule) (s Status, why string) {
 	return m.status, m.reason()
 }
 
-// missing is why a rule cannot be exercised.
+// missing says why a rule cannot be exercised.
 type missing struct {
 	status Status   // Impossible or NotWired; empty if nothing is missing
-	faults []Fault  // that the rule needs but cannot have
+	faults []Fault  // the faults that the rule needs but cannot have
 	why    []string // for each of the faults; without them, the reason of Harness.Unfit
 }
 

@@ -19,7 +19,7 @@ const (
 	Waived     Status = "waived"     // it failed, and the harness says why it may
 	Impossible Status = "impossible" // this coordinator cannot have what the rule needs, or the rule is unfit for the harness
 	NotWired   Status = "not wired"  // the harness does not provide what the rule needs, so nothing is known
-	NotJudged  Status = "not judged" // the machine was too busy each time, so nothing is known but that nothing unsafe was seen
+	NotJudged  Status = "not judged" // the machine was too busy each time, so it is only known that nothing unsafe was seen
 )
 
 // A Result is the outcome of one rule, with all that helps to understand it.
@@ -42,8 +42,8 @@ type Result struct {
 	Symptom string `json:"symptom,omitempty"`
 	// Timeline is what the clients did, in order, if the rule failed or was waived.
 	Timeline []string `json:"timeline,omitempty"`
-	// History says, in lines of JSON, who led when and which faults there were. It is there
-	// if the rule has candidates, and failed or was waived.
+	// History says, in lines of JSON, which candidate led when and which faults there were. It is
+	// there if the rule has candidates, and failed or was waived.
 	History []string `json:"history,omitempty"`
 	// Files are the paths of the history (ID.jsonl) and its picture (ID.svg), if they were
 	// written.
@@ -162,7 +162,7 @@ func (r *Report) tooBusy() error {
 		n, all, r.Name, strings.Join(r.ids(NotJudged), ", "))
 }
 
-// Counts is how many rules have each status.
+// Counts says how many rules have each status.
 type Counts struct {
 	Passed     int `json:"passed"`
 	Failed     int `json:"failed"`

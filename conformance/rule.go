@@ -38,8 +38,8 @@ func (r Rule) Alone() bool {
 	return slices.ContainsFunc(r.Needs, func(f Fault) bool { return slices.Contains(disturbing, f) })
 }
 
-// A Group is a group of rules: those of a law of package backend, of a guarantee of the
-// project, or of a part of the contract beside these.
+// A Group is a group of rules: for one law of package backend, one guarantee of the project, or one
+// other part of the contract.
 type Group struct{ Name, Title string }
 
 // Groups returns all groups, in the order of the report.

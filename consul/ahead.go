@@ -10,7 +10,8 @@ import (
 
 // Ahead reads the line and the header in one snapshot; see [backend.Session]. For a member
 // of this session it does so once, and later reads only what may have changed in front of
-// the member; see [front]. Many that join a line together share readings of it. It blocks for about a round trip.
+// the member; see [front]. Members that join a line at the same time share its readings. It blocks
+// for about a round trip.
 func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
 	key, err := s.b.o.memberPath(m)
 	if err != nil {
@@ -44,8 +45,8 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, e
 	return kit.PlaceOf(line.Members[i], ahead, line.Header)
 }
 
-// missing says why m is not in line. If m is ours, that may be because the session has
-// ended: its members go with it.
+// missing says why m is not in line. If this session has joined m, the session may have ended, and
+// its members with it.
 func (s *session) missing(ctx context.Context, m backend.Member) error {
 	if !s.owns(m) {
 		return backend.ErrNotMember

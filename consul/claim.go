@@ -11,9 +11,10 @@ import (
 	"github.com/succession-dev/succession/backend/kit"
 )
 
-// Free returns the first item that nobody claims; see [backend.Items]. Of a long line of items the session remembers the
-// first ones, as [session.Head] does, and reads the nearest of them with the claims. It reads the whole line of the
-// items, with their values, only when all that it remembers have gone or are taken. It blocks for a round trip or two.
+// Free returns the first item that nobody claims; see [backend.Items]. Of a long line of items the
+// session remembers the first ones, as [session.Head] does, and reads the nearest of them with the
+// claims. Only when all remembered items have gone or are taken, it reads the whole line of the
+// items, with their values. It blocks for a round trip or two.
 func (s *session) Free(ctx context.Context, items, claims string) (backend.Member, error) {
 	folder := s.b.o.folder(items)
 	s.mu.Lock()
@@ -68,8 +69,8 @@ func (s *session) withClaims(ctx context.Context, claims string, ops ...*api.KVT
 	return r, taken, nil
 }
 
-// Claim is JoinShared for a member that claims the item; see [backend.Sharer]. It reads the item and the other claims
-// when the member stands. So it blocks for two round trips.
+// Claim is JoinShared for a member that claims the item; see [backend.Sharer]. It reads the item
+// and the other claims when the member stands. So it blocks for two round trips.
 func (s *session) Claim(ctx context.Context, line, value, record string, item backend.Member) (backend.Joined, error) {
 	at, err := s.b.o.memberPath(item)
 	if err != nil {
@@ -92,7 +93,8 @@ func (s *session) Claim(ctx context.Context, line, value, record string, item ba
 	return claim, nil
 }
 
-// claimed says where the claim m stands, if nobody in front claims the same item, and that stands at its key.
+// claimed returns the place of the claim m, if no claim in front is for the same item, and if the
+// item stands at its key.
 func (s *session) claimed(ctx context.Context, m backend.Member, record, item string, position uint64) (j backend.Joined, err error) {
 	ctx = urgent(ctx)
 	folder := s.b.o.folder(m.Line)

@@ -18,9 +18,9 @@ import (
 // A client talks to one agent over four sets of connections. A blocking query that has
 // been cancelled goes on at the server until its time is over. Until then it holds one of
 // the slots of its connection, or of its address. So renewals, on which the session
-// depends, have connections of their own. A call whose connection has fallen silent holds
-// it until its time is over, so what is [urgent] does not share connections with other calls. Queries
-// are rationed; see [places].
+// depends, have connections of their own. A call on a silent connection holds it until the call's
+// time is over, so [urgent] requests share no connections with other calls. The number of queries
+// is limited; see [places].
 type client struct {
 	o        *Options
 	renewals *api.Client
@@ -32,16 +32,16 @@ type client struct {
 	addr                 string // for error messages
 	namespace, partition string // of transactions, whose operations name them one by one
 	https                []*http.Client
-	anew                 func()           // has urgent requests dial again
-	token                *security.Secret // nil if it is in no file
+	anew                 func()           // makes urgent requests dial again
+	token                *security.Secret // nil if no file has the token
 }
 
-// newClient makes a client of cfg, which it leaves as it is. Once life has ended and
-// close has been called, nothing of the client is left. token is what the URL names, or nil.
+// newClient makes a client of cfg, which it leaves as it is. Once life has ended and close has been
+// called, nothing of the client is left. token is the token that the URL names, or nil.
 func newClient(life context.Context, cfg *api.Config, o *Options, token *security.Secret) (*client, error) {
 	if cfg == nil {
 		cfg = api.DefaultConfig()
-		cfg.Transport = nil // it is nobody's
+		cfg.Transport = nil // the client must not use it
 	}
 	c := &client{o: o}
 	if token == nil {
@@ -99,7 +99,7 @@ type urgentKey struct{}
 
 func isUrgent(ctx context.Context) bool { return ctx.Value(urgentKey{}) != nil }
 
-// at returns over which connections a request with this context goes.
+// at returns the connections over which a request with this context goes.
 func (c *client) at(ctx context.Context) *api.Client {
 	if isUrgent(ctx) {
 		return c.urgent
@@ -229,8 +229,8 @@ func (r *result) find(key string) *api.KVPair {
 	return nil
 }
 
-// read runs a transaction of reads, linearizably and in one snapshot. Reads state no
-// condition, so every refusal is an error: what is missing because of it is not absent.
+// read runs a transaction of reads, linearizably and in one snapshot. Reads state no condition, so
+// every refusal is an error: a key that is missing from a refused answer may exist.
 func (c *client) read(ctx context.Context, ops ...*api.KVTxnOp) (*result, error) {
 	r, err := c.write(consistent(ctx), ops...)
 	if err == nil && len(r.errs) > 0 {
@@ -273,7 +273,7 @@ func (c *client) write(ctx context.Context, ops ...*api.KVTxnOp) (*result, error
 		return nil, c.strange("an answer with an error that is null")
 	}
 	for _, e := range body.Errors {
-		// A text that explain does not know is that of a condition that did not hold.
+		// If explain does not know the text, a condition did not hold.
 		if err := c.explain(api.StatusError{Code: http.StatusConflict, Body: e.What}); !errors.Is(err, backend.ErrUnavailable) {
 			return nil, err
 		}

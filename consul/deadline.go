@@ -10,8 +10,8 @@ import (
 	"github.com/succession-dev/succession/backend/kit/clock"
 )
 
-// MaxMargin is the TTL less the third between two renewals, and less a sixth for a
-// renewal that is answered slowly; see [backend.Session].
+// MaxMargin is the TTL minus the third between two renewals, and minus a sixth for a renewal with a
+// slow answer; see [backend.Session].
 func (s *session) MaxMargin() time.Duration { return s.TTL() / 2 }
 
 // Deadline lies a TTL after the newest renewal that counts was sent; see
@@ -23,17 +23,18 @@ func (s *session) Deadline() time.Time { return s.lease.Deadline() }
 //
 // Consul counts twice the TTL from when its leader handled the newest renewal, and a new
 // leader counts anew (agent/consul/session_ttl.go). So the TTL from when a renewal was
-// sent ends earlier. But a renewal is answered by any server that takes itself for the
-// leader, without a quorum. If the answer comes after the deadline that stood before, it
-// proves nothing, and does not count. Nor does it count under another leader than the one
-// under which the session was created; see [tenancy].
+// sent ends earlier. But every server that believes to be the leader answers a renewal, without a
+// quorum. If the answer comes after the present deadline, it proves nothing, and does not count. It
+// also does not count if Consul has another leader than when the session was created; see
+// [tenancy].
 //
-// An answer is good as long as the session lives, however slow it is. So the next renewal
-// goes out beside one that has not been answered, and does not replace it: a server
-// without a leader holds requests for up to seven seconds (rpc_hold_timeout).
+// An answer is good as long as the session lives, however slow it is. So if a renewal has not been
+// answered, the next one goes out beside it, and does not replace it: a server without a leader
+// holds requests for up to seven seconds (rpc_hold_timeout).
 //
-// When something makes the session doubt that it lives, or that its connection works, a renewal goes out at once. There
-// is one such renewal at a time: queries may break one after the other while none is answered.
+// When something makes the session doubt that it lives, or that its connection works, a renewal
+// goes out at once. There is only one such renewal at a time, because queries may break one after
+// the other while it is under way.
 func (s *session) keepAlive() {
 	ttl := s.b.o.TTL
 	wait := s.b.o.backoff()
@@ -58,7 +59,7 @@ func (s *session) keepAlive() {
 		})
 		newest = sent
 	}
-	doubted := s.doubted // nil as long as an early renewal is under way: a doubt from then stays in s.doubted
+	doubted := s.doubted // nil while an early renewal is under way: a new doubt waits in s.doubted
 	for {
 		pause := ttl / 3
 		select {
@@ -95,8 +96,8 @@ func (s *session) renew(sent clock.Instant) error {
 		s.connected(begun)
 	}
 	if err == nil && entry == nil {
-		// A server that has only just become the leader may not have read all of its log: it then knows no session
-		// that is in the rest. A consistent read waits for that.
+		// A server that has only just become the leader may not have read all of its log: it then
+		// knows no session from the rest of the log. A consistent read waits for that.
 		var known bool
 		if known, err = s.b.c.knows(ctx, id); err == nil && !known {
 			return s.unknown(id)

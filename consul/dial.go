@@ -19,10 +19,10 @@ import (
 
 // A dialer makes the connections of a client.
 //
-// What a transport of the caller says is kept. A transport that is made here reads the files for TLS again
-// for each connection, as they may be replaced while the process runs. And it takes the addresses of a name in
-// turn, for renewals: one that accepts connections may be silent. All others go where a
-// renewal was answered last.
+// A transport of the caller keeps its settings. A transport that is made here reads the files for
+// TLS again for each connection, because they may be replaced while the process runs. For renewals
+// it takes the addresses of a name in turn, because one that accepts connections may be silent. All
+// other requests go to the address where a renewal was answered last.
 type dialer struct {
 	cfg   *api.Config
 	o     *Options
@@ -32,7 +32,7 @@ type dialer struct {
 	good  atomic.Pointer[string] // the address at which a renewal was answered last; nil before the first
 }
 
-// newDialer makes what resolves names. A test may set it.
+// newDialer makes the dialer that resolves names. A test may set it.
 var newDialer = addresses.New
 
 func dialerOf(life context.Context, cfg *api.Config, o *Options) *dialer {
@@ -100,7 +100,7 @@ func (d *dialer) within(dial dialFunc) dialFunc {
 		defer cancel()
 		conn, err := dial(ctx, network, addr)
 		if tcp, ok := conn.(*net.TCPConn); ok {
-			// It is no harm if this kernel cannot do it.
+			// It does no harm if this kernel cannot do it.
 			_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: max(time.Second, ttl/3), Interval: max(time.Second, ttl/12), Count: 3})
 		}
 		return conn, err
@@ -127,7 +127,7 @@ func (d *dialer) follow(ctx context.Context, network, addr string) (net.Conn, er
 	if good == nil {
 		return d.names.DialContext(ctx, network, addr)
 	}
-	if _, at, _ := net.SplitHostPort(*good); at == port { // otherwise it is that of a proxy
+	if _, at, _ := net.SplitHostPort(*good); at == port { // otherwise it is the port of a proxy
 		short, cancel := context.WithTimeout(ctx, d.o.attempt()/2)
 		defer cancel()
 		if conn, err := new(net.Dialer).DialContext(short, network, *good); err == nil {
@@ -207,8 +207,9 @@ func (d *dialer) noticeSilence(t *http.Transport) {
 	t.HTTP2 = &h
 }
 
-// hedged calls f, and again beside that each time that it has not returned for so long: of the
-// addresses of a name, one may accept connections and be silent. It returns what the first returns.
+// hedged calls f, and after each such time in which no call has returned it calls f once more,
+// beside the others: an address of a name may accept connections and be silent. It returns the
+// result of the first call that returns.
 func hedged[T any](ctx context.Context, each time.Duration, f func(context.Context) (T, error)) (v T, err error) {
 	var calls sync.WaitGroup
 	defer calls.Wait()
@@ -227,7 +228,7 @@ func hedged[T any](ctx context.Context, each time.Duration, f func(context.Conte
 		select {
 		case <-first:
 			return v, err
-		case <-ctx.Done(): // then f returns
+		case <-ctx.Done(): // f then returns too
 			<-first
 			return v, err
 		case <-time.After(each):

@@ -31,7 +31,7 @@ func init() {
 			Ask: "GET /v1/status/leader HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
 			Answers: []string{
 				"X-Consul-", "Access-Control-Expose-Headers: x-consul-",
-				// An agent answers so, instead of all else, to an address that has too many connections
+				// An agent sends only this to an address that has too many connections
 				// (hashicorp/go-connlimit, HTTPConnStateFuncWithDefault429Handler).
 				"Your IP is issuing too many concurrent connections",
 			},

@@ -30,10 +30,9 @@ const (
 // errTooLarge says that a request is larger than the agent allows.
 var errTooLarge = fmt.Errorf("%w: more than the agent takes in one request", backend.ErrInvalid)
 
-// explain gives the error of a request its sentinel. What it does not know may pass by
-// itself: a broken connection, an answer cut short, a server that has lost its leader.
-// The original error is in the text only: the time limit of a single request must not
-// look like the end of the caller's context.
+// explain gives the error of a request its sentinel. An unknown error may pass by itself: a broken
+// connection, an answer cut short, a server that has lost its leader. The original error is in the
+// text only: the time limit of a single request must not look like the end of the caller's context.
 func (c *client) explain(err error) error {
 	var status api.StatusError
 	if errors.Is(err, errTooLong) {
@@ -57,7 +56,7 @@ func (c *client) explain(err error) error {
 		return fmt.Errorf("%w TTL %v: %v; choose another TTL, or change session_ttl_min of the servers", backend.ErrInvalid, c.o.TTL, err)
 	}
 	switch status.Code {
-	case http.StatusNotFound: // of what exists in every Consul; renew asks unknownSession
+	case http.StatusNotFound: // every Consul has this path; renew asks unknownSession
 		return c.strange(err.Error())
 	case http.StatusForbidden, http.StatusUnauthorized:
 		return c.denied(status.Body)
@@ -89,7 +88,7 @@ func (c *client) advice(err error) string {
 	return ""
 }
 
-// strange is the error of an answer that is not Consul's. Such an answer proves nothing.
+// strange is the error of an answer that does not come from Consul. Such an answer proves nothing.
 func (c *client) strange(what string) error {
 	return fmt.Errorf("%w: %s; %s", backend.ErrUnavailable, what, c.stranger())
 }
@@ -115,7 +114,7 @@ func (c *client) hidden(prefix string) error {
 	return c.denied(fmt.Sprintf("the token lacks permission 'key:read' on %q, or on some of what is there", prefix))
 }
 
-// crowded reports whether the agent has no more connections for this address.
+// crowded reports whether the agent refuses more connections from this address.
 func crowded(err error) bool {
 	var status api.StatusError
 	return errors.As(err, &status) && status.Code == http.StatusTooManyRequests

@@ -12,23 +12,22 @@ import (
 	"github.com/succession-dev/succession/backend/kit"
 )
 
-// ghosts has the keys at which a member may appear that belongs to nobody: a request that
-// was given up may lie in somebody's buffer for any time, servers themselves try again
-// for seconds, and a snapshot that is restored brings back members that have left. That
-// ends only with the session: after it, the keys of its members cannot be created any
-// more.
+// ghosts has the keys at which a member without an owner may appear: an abandoned request may wait
+// in a buffer for any time, servers themselves try again for seconds, and a restored snapshot
+// brings back members that have left. Only the end of the session ends that: after it, the keys of
+// its members cannot be created.
 type ghosts struct {
 	standing  map[string]standing // of members that stand, or are about to
-	doubtful  map[string]bool     // of members that stand, with another request to create them perhaps on its way
-	abandoned map[string]bool     // of members that have left, or whose joining was given up
-	more      chan struct{}       // says that abandoned has grown
+	doubtful  map[string]bool     // of members that stand, while another request to create them may be under way
+	abandoned map[string]bool     // of members that have left, or whose join was abandoned
+	more      chan struct{}       // receives a value when abandoned has grown
 }
 
-// standing is what is known of a member's key.
+// standing has what is known of a member's key.
 type standing struct {
-	position uint64 // 0 as long as the member is about to stand
+	position uint64 // 0 until the member stands
 	index    uint64 // of its last change, as far as known
-	front    *front // nil as long as it is not known
+	front    *front // nil until it is known
 	marks    bool   // the line is long: see [session.removal]
 	leaves   bool   // Leave has been called
 }
@@ -41,8 +40,8 @@ func (s *session) stand(key string, position uint64) {
 }
 
 // changed notes the index of the last change of the key of the member at that position,
-// and changeOf returns what is known of it. So a write under the member needs no read
-// before.
+// and changeOf returns what is known of it. So a write on condition of the member need not read
+// first.
 func (s *session) changed(key string, position, index uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,8 +60,8 @@ func (s *session) changeOf(key string, position uint64) uint64 {
 	return position
 }
 
-// left notes that the member at that position has gone from the key. It reports whether
-// that member stood there: a caller may name one that never did.
+// left notes that the member at that position has gone from the key. It reports whether that member
+// stood there, because a caller may name a member that never did.
 func (s *session) left(key string, position uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,8 +91,8 @@ func (s *session) hasLeft(key string, position uint64) bool {
 	return s.ghosts.standing[key].position != position
 }
 
-// disown abandons those of the members that this session has joined and left. A pinned
-// member belongs to no session.
+// disown abandons those of the members that this session has joined and that have left again. A
+// pinned member belongs to no session.
 func (s *session) disown(members []backend.Member) {
 	for _, m := range members {
 		if !s.owns(m) || m.Pinned {
@@ -110,14 +109,14 @@ func (s *session) disown(members []backend.Member) {
 	}
 }
 
-// doubt notes that another request to create the key may still be on its way.
+// doubt notes that another request to create the key may still be under way.
 func (s *session) doubt(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ghosts.doubtful[key] = true
 }
 
-// undoubt reports whether there was doubt about the key, and forgets it.
+// undoubt reports whether there was a doubt about the key, and removes it.
 func (s *session) undoubt(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,11 +134,11 @@ func (s *session) abandon(key string) {
 	kit.Notify(s.ghosts.more)
 }
 
-// sweep looks for ghosts: often at first, because what comes late mostly comes within
-// seconds, and then about as often as the session is renewed.
+// sweep looks for ghosts: often at first, because late requests usually come within seconds, and
+// then about as often as the session is renewed.
 func (s *session) sweep() {
 	var pause time.Duration
-	var next <-chan time.Time // nil as long as there is nothing to look for
+	var next <-chan time.Time // nil while there is nothing to look for
 	for {
 		select {
 		case <-s.Context().Done():

@@ -41,8 +41,8 @@ func (s *session) Gone(ctx context.Context, m backend.Member) error {
 }
 
 // proves reports whether the answer alone shows that the member at that position, which has
-// the key, has gone. A server shows a state that once was. If that state is later than the creation of
-// the member and does not have it, then it has gone.
+// the key, has gone. A server may show an old state. But if that state is later than the creation
+// of the member and does not have the member, the member has gone.
 func (q *query) proves(position uint64) bool {
 	switch {
 	case q.err != nil:
@@ -67,10 +67,9 @@ func (s *session) standing(ctx context.Context, key string, m backend.Member) (e
 }
 
 // WatchLine blocks until other members stand in the line than in after; see
-// [backend.Session]. What changes in the folder beside that wakes it, too: pins, and moves
-// to another session of Consul. For an empty folder Consul watches what is nearest to it in
-// its tree, and returns the index of all keys (agent/consul/state/kvs.go, kvsListTxn). So
-// writes to other keys wake it then.
+// [backend.Session]. Other changes in the folder wake it, too: pins, and moves to another session
+// of Consul. For an empty folder Consul watches the nearest key in its tree, and returns the index
+// of all keys (agent/consul/state/kvs.go, kvsListTxn). So writes to other keys wake it then.
 func (s *session) WatchLine(ctx context.Context, line string, after backend.Line) (backend.Line, error) {
 	folder := s.b.o.folder(line)
 	wait, quiet := s.b.o.patience(), s.b.o.backoff()
@@ -90,7 +89,7 @@ func (s *session) WatchLine(ctx context.Context, line string, after backend.Line
 				return now, err
 			}
 		}
-		if !first { // it was woken for nothing, and may be at once again
+		if !first { // it was woken for nothing, and may be woken again at once
 			if err := quiet.Sleep(ctx); err != nil {
 				return backend.Line{}, err
 			}

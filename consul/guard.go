@@ -17,7 +17,7 @@ type waiter struct {
 	own, key   string         // their keys
 	wake       chan struct{}  // says that one of them may have gone
 
-	lost context.CancelCauseFunc // ends the call of a first member, which has gone; nil for others
+	lost context.CancelCauseFunc // ends the call of a first member that has gone; nil for others
 }
 
 func (s *session) enlist(w *waiter) {
@@ -40,7 +40,7 @@ func (s *session) delist(w *waiter) {
 	}
 }
 
-// tell wakes those who wait for the member that has the key, or stand there.
+// tell wakes the waiters that stand at the key, or wait for the member there.
 func (s *session) tell(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,9 +49,9 @@ func (s *session) tell(key string) {
 	}
 }
 
-// proven wakes those who wait for the member at that position, which has just been proved gone. A leader
-// learns of it by this alone, whatever it is reading meanwhile: the next one leads after
-// a single read.
+// proven wakes the waiters for the member at that position, which is now proved to have gone. A
+// leader learns of its removal by this alone, whatever it reads meanwhile, because the next one
+// leads after a single read.
 func (s *session) proven(key string, position uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,10 +69,10 @@ func (s *session) proven(key string, position uint64) {
 	}
 }
 
-// guard looks, about once in a session time and for all waiters together, whether the
-// members that they stand at and wait for stand. So a query that has died unseen delays
-// nobody for longer. If a query ended before its time, a snapshot may have been restored;
-// then guard looks at once, and also for members that have left and stand again.
+// About once in a session time, guard looks for all waiters together whether their own members, and
+// those they wait for, still stand. So a query that has died unseen delays a waiter for no longer
+// than that. If a query ended before its time, a snapshot may have been restored; then guard looks
+// at once, and also looks for members that have left and stand again.
 func (s *session) guard() {
 	tick := time.NewTicker(s.b.o.TTL)
 	defer tick.Stop()
@@ -123,7 +123,7 @@ func (s *session) lookAround(lines, verify bool) error {
 	}
 	if lines {
 		for name := range names {
-			if _, err := s.Line(ctx, name); err != nil { // which disowns
+			if _, err := s.Line(ctx, name); err != nil { // Line disowns such members
 				return err
 			}
 		}

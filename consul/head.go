@@ -9,9 +9,9 @@ import (
 
 // Head returns the line with its first member alone; see [backend.Session]. Of a line of
 // more than four, the session remembers the first ones. As long as one of them stands,
-// nobody stands in front of that one: those in front have gone for good, and whoever joins
-// stands behind; see [front]. So Head reads four of them at a time, and the whole line only
-// when all have gone. It blocks for about a round trip.
+// nobody stands in front of that one: those in front have gone for good, and new members stand
+// behind; see [front]. So Head reads four of them at a time, and the whole line only when all have
+// gone. It blocks for about a round trip.
 func (s *session) Head(ctx context.Context, line string) (backend.Line, error) {
 	folder := s.b.o.folder(line)
 	s.mu.Lock()
@@ -51,8 +51,7 @@ const (
 	maxLines = 256 // of how many lines
 )
 
-// heading remembers who stands first in the line, if that is more than one request reads
-// anyway.
+// heading remembers the first members of the line, if there are more than one request reads anyway.
 func (s *session) heading(line string, first []backend.Member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -25,13 +25,13 @@ type history struct {
 	mu     sync.Mutex
 	log    uint64 // the highest index that has been seen
 	keys   uint64 // the highest at which a key has changed
-	beside string // a key beside that one, which nobody has
-	reset  error  // for good: nobody knows how far the keys had really got
+	beside string // a key beside the last changed one, which does not exist
+	reset  error  // for good, because it is not known how far the keys had really come
 
-	records map[string]uint64 // at which index elections' records have last changed
+	records map[string]uint64 // the index at which each election's record has last changed
 }
 
-// maxRecords is of how many elections' records that is remembered.
+// maxRecords is how many elections' records are remembered.
 const maxRecords = 1 << 14
 
 // saw notes the index of a change of the key, or of a folder.
@@ -95,7 +95,7 @@ func (h *history) verify(ctx context.Context, c *client) error {
 	}
 	pair, index, err := c.get(ctx, beside)
 	switch {
-	case errors.Is(err, backend.ErrDenied): // of a key that nobody needs
+	case errors.Is(err, backend.ErrDenied): // the key does not matter
 		return nil
 	case err != nil || pair != nil || index >= keys:
 		return err

@@ -11,8 +11,8 @@ import (
 )
 
 // Append adds an item at the end of the line; see [backend.Items]. One transaction creates
-// its key, locked by the session, and unlocks it: so a request that comes late, when the
-// session has ended, does nothing. Append blocks for about a round trip.
+// its key, locked by the session, and unlocks it: so a late request, after the end of the session,
+// does nothing. Append blocks for about a round trip.
 func (s *session) Append(ctx context.Context, line, value string) (backend.Member, error) {
 	m := backend.Member{Line: line, Key: s.nextKey(false), Value: value, Pinned: true}
 	key := s.b.o.folder(line) + m.Key
@@ -41,9 +41,9 @@ func (s *session) Remove(ctx context.Context, m, by backend.Member) error {
 	index := m.Position // a guess at first: nobody changes an item
 	for {
 		_, err := s.guarded(ctx, &backend.If{Member: by}, key,
-			&api.KVTxnOp{Verb: api.KVCheckSession, Key: key}, // that no session has locked it
+			&api.KVTxnOp{Verb: api.KVCheckSession, Key: key}, // checks that no session has locked it
 			&api.KVTxnOp{Verb: api.KVDeleteCAS, Key: key, Index: index})
-		var now *api.KVPair // none if it was removed
+		var now *api.KVPair // nil if the item was removed
 		if errors.Is(err, backend.ErrVersion) {
 			now, err = s.standing(ctx, key, m)
 		}

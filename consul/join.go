@@ -14,12 +14,12 @@ import (
 // Join adds a member at the end of the line; see [backend.Session]. One transaction
 // creates its key and ties it to the session. Join blocks for about a round trip.
 //
-// It reads nothing beside, to tell where the member stands: from the answer to a transaction that writes,
-// Consul leaves out what the token may not read, and does not say so.
+// It does not also read the place of the member, because from the answer to a transaction that
+// writes, Consul silently leaves out keys that the token may not read.
 //
-// If the answer is lost, the same transaction is sent again. It demands that the key does
-// not exist, so it takes effect once. Whichever of the two it was, the key tells that it
-// is ours.
+// If the answer is lost, the same transaction is sent again. It demands that the key does not
+// exist, so it takes effect once. Whichever of the two has made the key, its name shows that it is
+// ours.
 func (s *session) Join(ctx context.Context, line, value, _ string) (backend.Joined, error) {
 	return s.join(ctx, line, value, false)
 }
@@ -37,8 +37,8 @@ func (s *session) join(ctx context.Context, line, value string, shared bool) (ba
 	return backend.Joined{Member: m}, err
 }
 
-// add creates the member. ctx is the caller's: when it has ended, no further request is sent, and the
-// answer to the last one is waited for all the same.
+// add creates the member. ctx is the caller's: when it has ended, add sends no further request, but
+// still waits for the answer to the last one.
 func (s *session) add(ctx context.Context, m backend.Member) (backend.Member, error) {
 	if ctx.Err() != nil {
 		return backend.Member{}, context.Cause(ctx)
@@ -56,7 +56,7 @@ func (s *session) add(ctx context.Context, m backend.Member) (backend.Member, er
 	if err == nil {
 		s.stand(key, m.Position)
 		if err = s.catchUp(s.Context(), key, under); err != nil {
-			doubtful = true // it stands
+			doubtful = true // the member stands
 		}
 	}
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *session) create(ctx context.Context, key string, ops ...*api.KVTxnOp) (
 		return 0, err
 	case p == nil:
 		return 0, fmt.Errorf("%w: somebody has removed the member as soon as it stood", backend.ErrNotMember)
-	case p.LockIndex == 0 && p.Session == "": // which no session of this log has ever locked
+	case p.LockIndex == 0 && p.Session == "": // no session of this log has ever locked it
 		return 0, fmt.Errorf("%w: its key %s is there already: somebody has imported it, or written it by hand", backend.ErrNotMember, key)
 	}
 	return p.CreateIndex, nil

@@ -29,7 +29,7 @@ func (o *Options) key(name string) string { return o.below() + name }
 // without one, the folder of "E" would also have the members of "E2".
 func (o *Options) folder(line string) string { return o.key(line) + "/" }
 
-// below returns what all keys begin with.
+// below returns the beginning of all keys.
 func (o *Options) below() string {
 	if o.Prefix == "" {
 		return ""

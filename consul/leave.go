@@ -23,7 +23,7 @@ func (s *session) Leave(ctx context.Context, m backend.Member) error {
 func (s *session) leaveAlone(ctx context.Context, m backend.Member) error {
 	key := s.b.o.folder(m.Line) + m.Key
 	ctx = urgent(ctx)
-	// The index is guessed at first, as hardly anybody but the session changes a member.
+	// The index is a guess at first, because usually only the session changes a member.
 	index, guessed := s.changeOf(key, m.Position), s.owns(m)
 	err := s.retry(ctx, func(ctx context.Context) error {
 		for {

@@ -28,9 +28,10 @@ func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
 }
 
 // Imported returns the members that no session of this log has ever locked; see [backend.ImportFinder]. A
-// gate, a seal and an item were locked once. An import into a line in use also writes the keys that stand: Consul then counts their locks
-// from 0 again, and their sessions hold them as before. Such a member counts as imported only when its session no longer holds it. Imported
-// blocks for about a round trip.
+// gate, a seal and an item were locked once. An import into a line in use also writes existing
+// keys: Consul then counts their locks from 0 again, but their sessions still hold them. Such a
+// member counts as imported only when its session no longer holds it. Imported blocks for about a
+// round trip.
 func (s *session) Imported(ctx context.Context, line string) ([]backend.Member, error) {
 	folder := s.b.o.folder(line)
 	r, _, err := s.read(ctx, line, &api.KVTxnOp{Verb: api.KVGetTree, Key: folder})
@@ -40,8 +41,8 @@ func (s *session) Imported(ctx context.Context, line string) ([]backend.Member, 
 	return membersOf(line, folder, slices.DeleteFunc(r.pairs, func(p *api.KVPair) bool { return p.LockIndex != 0 || p.Session != "" })), nil
 }
 
-// Lines returns the names of the lines in which somebody stands; see [backend.Lister]. It reads
-// the names of all keys below the prefix.
+// Lines returns the names of the lines that have members; see [backend.Lister]. It reads the names
+// of all keys below the prefix.
 func (s *session) Lines(ctx context.Context) (map[string]int, error) {
 	prefix := s.b.o.below()
 	var keys []string
@@ -60,7 +61,8 @@ func (s *session) Lines(ctx context.Context) (map[string]int, error) {
 	return lines, err
 }
 
-// Survey returns what is at each name; see [backend.Surveyor]. It reads all keys below the prefix, with their values.
+// Survey returns what is at each name; see [backend.Surveyor]. It reads all keys below the prefix,
+// with their values.
 func (s *session) Survey(ctx context.Context) (map[string]backend.Standing, error) {
 	prefix := s.b.o.below()
 	var pairs api.KVPairs

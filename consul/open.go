@@ -77,12 +77,11 @@ var _ backend.Backend = (*Backend)(nil)
 // connect: the first Session does. It fails with [backend.ErrInvalid] for settings that
 // cannot be used. o may be nil.
 //
-// If cfg is nil, the environment of Consul's own tools counts. New does not change cfg.
-// It copies the transport, because the backend needs several that do not get in each
-// other's way. Its copies ping HTTP/2 connections every sixth of the TTL, unless the
-// transport says otherwise. A http.Client with a RoundTripper of another type is used as
-// it is: it must itself notice connections that have fallen silent. WaitTime of cfg must
-// be zero.
+// If cfg is nil, New uses the environment of Consul's own tools. It does not change cfg. It copies
+// the transport, because the backend needs several that do not disturb each other. Its copies ping
+// HTTP/2 connections every sixth of the TTL, unless the transport says otherwise. A http.Client
+// with a RoundTripper of another type is used as it is: it must itself notice silent connections.
+// WaitTime of cfg must be zero.
 func New(cfg *api.Config, o *Options) (*Backend, error) { return open(cfg, o, nil) }
 
 // open is New with the secret that is the token; nil means what cfg says.

@@ -16,28 +16,26 @@ type Options struct {
 	// TTL is the session time: a session ends by itself if Consul has not confirmed it
 	// for this long. 0 means 15 s.
 	//
-	// Two facts about Consul belong to it. A server refuses less than its
-	// session_ttl_min, 10 s unless configured otherwise, and more than 24 h. And Consul
-	// ends a session that it does not hear from only after twice the TTL, so the
-	// successor of a leader that crashed begins up to 2*TTL later: 30 s by default.
+	// Two facts about Consul matter here. A server refuses less than its session_ttl_min, 10 s
+	// unless configured otherwise, and more than 24 h. And Consul ends a session that it does not
+	// hear from only after twice the TTL, so the successor of a leader that crashed begins up to
+	// 2*TTL later: 30 s by default.
 	TTL time.Duration
 
-	// Node is the name of the catalog node that sessions are bound to. It stands for no
-	// machine: no agent runs it, and so nothing in Consul ever takes it for failed. It is
-	// registered if it does not exist. For that the token needs node:write once; or an
-	// operator registers the node beforehand. Whoever deregisters it ends all sessions
-	// bound to it. Empty means "succession".
+	// Node is the name of the catalog node that sessions are bound to. It stands for no machine and
+	// no agent runs it, so Consul never finds that it has failed. It is registered if it does not
+	// exist. For that the token needs node:write once; or an operator registers the node
+	// beforehand. To deregister it ends all sessions bound to it. Empty means "succession".
 	Node string
 
-	// AgentNode binds sessions to the node of the agent that is talked to, and not to
-	// Node.
+	// AgentNode binds sessions to the node of the agent, and not to Node.
 	//
 	// Do not use it with an agent that is a server, nor if agents leave the cluster when
 	// they stop. Consul ends all sessions of a node together with the node, whatever
 	// their TTL, and removes the node of a failed server within seconds (autopilot's
-	// cleanup_dead_servers). A leader that is cut off believes in its session for up to a
-	// TTL, and meanwhile somebody else leads. AgentNode is for clusters that allow no
-	// other node, and whose agents are never removed.
+	// cleanup_dead_servers). A leader that is cut off believes in its session for up to a TTL, and
+	// meanwhile another one leads. AgentNode is for clusters that allow no other node, and whose
+	// agents are never removed.
 	AgentNode bool
 
 	// Prefix is the folder in the key-value store that holds all elections and records,

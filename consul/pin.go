@@ -13,8 +13,8 @@ import (
 // [backend.Session]. The key then belongs to no session, and stays when the session ends.
 // Pin blocks for two round trips.
 //
-// A pinned member is a key in the line without a session. Every client tells it by that,
-// also foreign ones. A key that an operator has released by hand looks the same.
+// A pinned member is a key in the line without a session. Every client recognizes it by that, also
+// a foreign one. A key that an operator has released by hand looks the same.
 func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
 	key, err := s.b.o.memberPath(m)
 	if err != nil {
@@ -24,8 +24,7 @@ func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, a
 	stands := true
 	err = s.retry(ctx, func(ctx context.Context) error {
 		for {
-			// Reading first also finds what an earlier attempt has done whose answer was
-			// lost.
+			// The read also finds what an earlier attempt has done if its answer was lost.
 			r, err := s.b.c.read(ctx, gets(key, record)...)
 			if err != nil {
 				return err

@@ -10,14 +10,14 @@ import (
 
 // WatchPlace blocks until m stands otherwise than p says; see [backend.Session]. It
 // has a blocking query on the key of the member in front or, if m is first, on its own key,
-// and one on the header if m is first or behind a pinned member. All else the session notices
-// for all who wait: that m has gone while it waits, and what a query has missed; see
+// and one on the header if m is first or behind a pinned member. The session notices the rest for
+// all waiters: that m has gone while it waits, and changes that a query has missed; see
 // [session.guard].
 //
-// A member in front that this session has joined needs no query unless it may be first in
-// line: the session knows when it removes one itself, a leader that waits here finds out
-// that it was removed, and what an operator removes from the middle of a line the guard
-// notices soon enough. So one process can have many waiters.
+// If this session has joined the member in front, m needs no query, unless that member may be first
+// in line. The session knows when it removes the member itself; if that is a leader, it finds out
+// by its own call that an operator has removed it; and if an operator removes it from the middle of
+// the line, the guard notices soon enough. So one process can have many waiters.
 func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
 	w := &waiter{m: m, watched: p.Ahead, wake: make(chan struct{}, 1)}
 	if p.First {
@@ -39,11 +39,11 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 	defer s.delist(w)
 
 	on, index := topic{key: w.key, member: w.watched.Position}, s.changeOf(w.key, w.watched.Position)
-	heeds := p.First || p.Ahead.Pinned // of other libraries nobody stands in a line here
+	heeds := p.First || p.Ahead.Pinned // on Consul no other library stands in our lines
 	asks := p.First || !s.owns(w.watched) || s.mayBeHeir(w.own, m.Position)
 	wait, quiet := s.b.o.patience(), s.b.o.quiet()
-	var member, header *query                     // under way, or nil
-	var memberPause, headerPause <-chan time.Time // until the next one, or nil
+	var member, header *query                     // the query under way, or nil
+	var memberPause, headerPause <-chan time.Time // the pause before the next query, or nil
 	defer func() {
 		s.detach(member)
 		s.detach(header)
@@ -100,7 +100,7 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 			return context.Cause(ctx)
 		}
 		if look {
-			// Who leaves must not ask in the way of who comes next.
+			// If m has left, it must not send requests while the next one needs the connections.
 			if s.owns(m) && s.hasLeft(w.own, m.Position) {
 				return backend.ErrNotMember
 			}
@@ -111,8 +111,8 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 	}
 }
 
-// attachHeader waits for another header than h. It returns nil if there is one already, or it cannot be
-// understood.
+// attachHeader begins to wait for a header other than h. It returns nil if the header is already
+// another one, or cannot be understood.
 func (s *session) attachHeader(ctx context.Context, line string, h *backend.Header) (*query, error) {
 	r, at, err := s.get(ctx, line)
 	if err != nil {
@@ -124,7 +124,7 @@ func (s *session) attachHeader(ctx context.Context, line string, h *backend.Head
 	return s.attach(topic{key: s.b.o.key(line)}, max(at, 1), r.Version != backend.Absent), nil
 }
 
-// lookAgain reports whether m stands as p says. If not it sets p to where m stands, unless it fails.
+// lookAgain reports whether m stands as p says. If not, it sets p to where m stands.
 func (s *session) lookAgain(ctx context.Context, m backend.Member, p *backend.Place) (stays bool, err error) {
 	now, err := s.Ahead(ctx, m)
 	if err != nil {
@@ -142,7 +142,7 @@ func (s *session) lookAgain(ctx context.Context, m backend.Member, p *backend.Pl
 	return stays, nil
 }
 
-// mayBeHeir reports whether at most one other stands in front of the member, as far as known.
+// mayBeHeir reports whether, as far as known, at most one other member stands in front.
 func (s *session) mayBeHeir(key string, position uint64) bool {
 	f := s.frontAt(key, position)
 	return f == nil || len(f.near) <= 1 && f.beyond == 0

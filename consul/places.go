@@ -19,36 +19,37 @@ const (
 	// maxQueries is how many blocking queries of a backend the agent works on. By default it grants 200
 	// connections to an address (http_max_conns_per_client), and other processes want some of them.
 	maxQueries = 96
-	// minQueries is to how few that may fall in the end, and minBurst to how few after a break.
+	// minQueries is the least to which that number may fall in the end, and minBurst the least
+	// after a break.
 	minQueries, minBurst = 3, 8
-	// maxCalls is how many connections calls have at most, beside the queries, and maxUrgent how many what is
-	// urgent has.
+	// maxCalls is how many connections calls have at most, beside the queries, and maxUrgent how
+	// many urgent requests have.
 	maxCalls, maxUrgent = 8, 4
 	// maxWrites is how many of the calls may be writes that wait for their answer for a whole TTL: the others
 	// need connections, too.
 	maxWrites = 6
 )
 
-// places ration the queries of a backend. The agent does not notice that a query was cancelled, or
-// that its connection has broken, and works on it until its time is over. So the place of a query
-// that was not answered is free only then. It is safe for concurrent use.
+// places limit the queries of a backend. The agent does not notice that a query was cancelled, or
+// that its connection has broken, and works on it until its time is over. So if a query was not
+// answered, its place is free only then. It is safe for concurrent use.
 //
-// If the agent has no connection for a query, all processes at this address have taken them. Then each
-// of them takes a quarter less, so that renewals find one when connections break. As long as the agent refuses
-// none, there are a quarter more from time to time.
+// If the agent has no connection for a query, the processes at this address have taken all of them.
+// Then each process takes a quarter less, so that renewals get a connection when connections break.
+// As long as the agent refuses none, the number grows by a quarter from time to time.
 type places struct {
 	mu    sync.Mutex
 	most  int       // how many there are now; 0 means maxQueries
-	grows time.Time // when there are more again
+	grows time.Time // when the number may grow again
 
-	taken int // by queries that somebody awaits
+	taken int // by queries that have a waiter
 
-	// kept has an instant for each place of a query that was not answered: when the agent is done with the query,
-	// and the place is free.
+	// kept has an instant for each place of a query that was not answered: when the agent is done
+	// with the query, and the place is free.
 	kept []time.Time
 
-	crowded time.Time // until then, one query after the other is sent, with pauses
-	next    time.Time // when the next one may be
+	crowded time.Time // until then, queries are sent one after the other, with pauses
+	next    time.Time // when the next one may be sent
 
 	// burst is how many places there are until broken, if that is less than most. A connection has broken, and
 	// queries from before and after that must fit at the agent together.
@@ -71,7 +72,7 @@ func (p *places) take(on topic, o *Options) bool {
 	if now.Before(p.broken) {
 		most = min(most, p.burst)
 	}
-	if on.member == 0 { // it is more urgent to know that one's member has gone, or the one in front
+	if on.member == 0 { // queries for a member, one's own or the one in front, are more urgent
 		most = most * 2 / 3
 	}
 	if p.taken+len(p.kept) >= most || now.Before(p.crowded) && now.Before(p.next) {
@@ -92,10 +93,11 @@ func (p *places) give(until time.Time) {
 	}
 }
 
-// broke says that the connection of a query has broken, before the query gives its place back. Mostly all
-// have broken then. If all queries were sent again at once, and at the next break again, the agent would soon have
-// no connections left for anybody at this address. So until the agent is done with them there are only half as many
-// again as there were. That is counted anew at the first break after that: there may be more queries by then.
+// broke says that the connection of a query has broken, before the query gives its place back.
+// Usually all connections have broken then. If all queries were sent again at once, and once more
+// at the next break, the agent would soon have no connections left for this address. So until the
+// agent is done with the old queries, there are only one and a half times as many places as were
+// taken. The first break after that counts anew, because there may be more queries by then.
 func (p *places) broke(o *Options) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,8 +107,8 @@ func (p *places) broke(o *Options) {
 	}
 }
 
-// full says that the agent had no connection for a query. What others have taken says little of how many this
-// process may have: if it has few yet, it may have a few all the same.
+// full says that the agent had no connection for a query. Other processes may have taken most of
+// them, so a process with few queries may keep a few.
 func (p *places) full(o *Options) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,8 +121,8 @@ func (p *places) full(o *Options) {
 }
 
 // awaitTurn waits until the query has a place at the agent, and takes it. It reports false if the query was
-// answered without that, or ctx has ended. After a query has broken, none is sent until a renewal that was
-// sent later is answered: the connection for renewals comes first.
+// answered without that, or ctx has ended. After a query has broken, no query is sent until a later
+// renewal is answered, because the connection for renewals comes first.
 func (s *session) awaitTurn(ctx context.Context, q *query) bool {
 	s.mu.Lock()
 	if len(s.queue) == 0 && s.mayAsk(q) {
@@ -159,7 +161,7 @@ func (s *session) dequeue(q *query) bool {
 	return i >= 0
 }
 
-// broke notes that the connection of a query has broken: perhaps that for renewals has, too.
+// broke notes that the connection of a query has broken: the one for renewals may have broken, too.
 func (s *session) broke() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,10 +179,10 @@ func (s *session) connected(sent time.Time) {
 	}
 }
 
-// ration gives queries their turn. It looks by itself for those that wait for it, all together.
+// ration gives queries their turn. For queries that wait for it, it reads by itself, all together.
 func (s *session) ration() {
 	var waiting []*query
-	var tick <-chan time.Time // nil as long as nobody waits
+	var tick <-chan time.Time // nil while no query waits
 	for {
 		select {
 		case <-s.Context().Done():
@@ -188,7 +190,8 @@ func (s *session) ration() {
 		case <-s.queued:
 		case <-tick:
 			tick = nil
-			// This comes before any of them is sent: one that the agent refuses each time would never be looked for.
+			// It reads before it sends any of them: otherwise a query that the agent refuses each
+			// time would never be read.
 			if err := s.lookFor(waiting); err != nil && s.Context().Err() == nil {
 				s.b.o.Logger.Debug("could not look for all who have no query", "waiting", len(waiting), "err", err)
 			}
@@ -199,8 +202,8 @@ func (s *session) ration() {
 	}
 }
 
-// rank is least for what is most urgent. While a leader does not know that its member was removed, the next
-// one leads beside it. The caller holds s.mu.
+// rank is least for the most urgent topic. As long as a leader does not know that its member was
+// removed, the next one leads beside it. The caller holds s.mu.
 func (s *session) rank(on topic) int {
 	switch {
 	case on.member == 0:
@@ -225,7 +228,7 @@ func (s *session) admit() (waiting []*query) {
 	return slices.Clone(s.queue)
 }
 
-// lookFor reads what the queries wait for, and answers those for which something has changed.
+// lookFor reads the keys of the queries, and answers the queries whose keys have changed.
 func (s *session) lookFor(queries []*query) (err error) {
 	ctx, cancel := context.WithTimeout(urgent(s.Context()), s.b.o.attempt())
 	defer cancel()
@@ -246,9 +249,10 @@ func (s *session) lookFor(queries []*query) (err error) {
 	return err
 }
 
-// lookInto is lookFor for a folder. It reads the names of the keys, and not the values: they come with the index
-// of the last change, as the answer to a query does. Each folder is a request. So q goes to the end of the queue: if
-// there is no time for all folders before leaders are looked for again, the others are first next time.
+// lookInto is lookFor for a folder. It reads the names of the keys, and not their values, because
+// the names come with the index of the last change. Each folder is a request. So q goes to the end
+// of the queue: if there is not time for all folders before leaders are due again, the others are
+// first next time.
 func (s *session) lookInto(ctx context.Context, q *query) error {
 	s.mu.Lock()
 	if s.dequeue(q) {
@@ -270,9 +274,9 @@ func (s *session) lookInto(ctx context.Context, q *query) error {
 	return err
 }
 
-// lookAt is lookFor for as many entries as one request may read. Consul refuses the request if the token may not read
-// one of them. The others are read all the same, and the query for that one fails as it would have failed at
-// the agent.
+// lookAt is lookFor for as many entries as one request may read. Consul refuses the request if the
+// token may not read one of them. Then lookAt reads the others, and the query for that entry fails
+// as it would have failed at the agent.
 func (s *session) lookAt(ctx context.Context, some []*query) error {
 	var keys []string
 	for _, q := range some {

@@ -10,10 +10,9 @@ import (
 	"github.com/succession-dev/succession/backend/kit"
 )
 
-// linger is how long a blocking query goes on when nobody waits for it any more. A waiter
-// asks again and again. If each time were a query of its own, they would pile up at the
-// server: it does not notice that a query was cancelled, and works on it until its time
-// is over.
+// linger is how long a blocking query goes on without a waiter. A waiter asks again and again. If
+// each time began a query of its own, they would pile up at the server: it does not notice that a
+// query was cancelled, and works on it until its time is over.
 const linger = time.Second
 
 // A topic is what a blocking query waits for: a change of one key, or of any key in a
@@ -24,30 +23,30 @@ type topic struct {
 	member uint64 // the position of the member whose key it is; 0 for other keys
 }
 
-// A query is one blocking query. All who wait for the same topic share it.
+// A query is one blocking query. All waiters for the same topic share it.
 type query struct {
 	on     topic
 	index  uint64 // it ends with a change after this index
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the answer is there
 
-	waiting int         // how many wait for it; guarded by session.mu
-	idle    *time.Timer // cancels it; runs while nobody waits
+	waiting int         // number of waiters; guarded by session.mu
+	idle    *time.Timer // cancels it; runs while there is no waiter
 
 	turn     chan struct{} // closed when it has a place, or was answered without one; nil if it did not wait for that
 	admitted bool          // it has a place; guarded by session.mu until turn is closed
-	stood    bool          // there was an entry when somebody who waits read it, or since; guarded by session.mu
+	stood    bool          // a waiter has read an entry before, or the query has shown one; guarded by session.mu
 
-	pair *api.KVPair // the answer, of a key: nil where there is none
+	pair *api.KVPair // the answer for a key: nil if the key does not exist
 	last uint64      // the index of the answer
 	err  error
 
-	// unheard says that it ended before its time, and for nothing, as queries do when a
-	// snapshot is restored; or in a way in which that would have been missed.
+	// unheard says that it ended early without a change, as queries do when a snapshot is restored;
+	// or that it ended in a way that would have hidden this.
 	unheard bool
 }
 
-// ended is closed when the answer is there. There is never one of nil.
+// ended is closed when the answer is there. For a nil query it is never closed.
 func (q *query) ended() <-chan struct{} {
 	if q == nil {
 		return nil
@@ -57,7 +56,8 @@ func (q *query) ended() <-chan struct{} {
 
 // block blocks until there may have been a change after index: there was one, the query's
 // time is over, or the query has failed. The caller then reads again, unless the answer
-// itself proves enough. stood says whether there was an entry at the index. block fails when ctx or the session ends.
+// itself proves enough. stood says whether there was an entry at the index. block fails when ctx or
+// the session ends.
 func (s *session) block(ctx context.Context, on topic, index uint64, stood bool) (*query, error) {
 	if err := s.Usable(ctx); err != nil {
 		return nil, err
@@ -72,11 +72,10 @@ func (s *session) block(ctx context.Context, on topic, index uint64, stood bool)
 	}
 }
 
-// attach returns the query for the topic that is under way, or begins one. stood says that there was an entry at
-// the index, so that it is a change if there is none. A query from a
-// later index may have begun after the change that the caller waits for. That does no
-// harm if the topic is a member: whoever waits for a member waits for its end, and every
-// query begins from an index at which the member stood.
+// attach returns the query for the topic that is under way, or begins one. stood says that there
+// was an entry at the index, so that its absence is a change. A query from a later index may have
+// begun after the change that the caller waits for. That does no harm if the topic is a member: all
+// its waiters wait for its end, and every query begins from an index at which the member stood.
 func (s *session) attach(on topic, index uint64, stood bool) *query {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +115,7 @@ func (s *session) expire(q *query) {
 	}
 }
 
-// run gets the query its answer.
+// run gets the answer of the query.
 func (s *session) run(ctx context.Context, q *query) {
 	defer q.cancel()
 	for s.awaitTurn(ctx, q) && s.ask(ctx, q) {
@@ -140,7 +139,7 @@ func (s *session) run(ctx context.Context, q *query) {
 // one goes on.
 func (s *session) ask(ctx context.Context, q *query) (again bool) {
 	wait := s.b.o.wait()
-	ctx, cancel := context.WithTimeout(ctx, s.b.o.longest()+s.b.o.attempt()+time.Second) // after that, no answer is coming
+	ctx, cancel := context.WithTimeout(ctx, s.b.o.longest()+s.b.o.attempt()+time.Second) // no answer comes after that
 	defer cancel()
 	opts := (&api.QueryOptions{WaitIndex: q.index, WaitTime: wait}).WithContext(ctx)
 	kv, sent := s.b.c.watches.KV(), time.Now()
@@ -152,7 +151,7 @@ func (s *session) ask(ctx context.Context, q *query) (again bool) {
 		q.pair, meta, err = kv.Get(q.on.key, opts)
 	}
 	var status api.StatusError
-	over := sent // when the agent is done with it
+	over := sent // when the agent is done with the query
 	answered, cancelled := err == nil || errors.As(err, &status), errors.Is(ctx.Err(), context.Canceled)
 	switch {
 	case crowded(err):

@@ -29,7 +29,7 @@ func setOp(key string, value []byte, at backend.Version) *api.KVTxnOp {
 	case 0:
 		op.Verb = api.KVSet
 	case backend.Absent:
-		op.Index = 0 // for a cas: only where there is none
+		op.Index = 0 // for a cas: only if there is no record
 	default:
 		op.Index = uint64(at)
 	}
@@ -101,8 +101,8 @@ func (s *session) Delete(ctx context.Context, name string, cond *backend.If) err
 // guarded runs a transaction on a key, on condition that cond.Member stands, if it is set.
 // It returns the key's entry, if there is one then. It fails with [backend.ErrVersion] if
 // the member stands and an operation was refused. It sends the transaction once, and again
-// only if it was refused: after a lost answer, the caller must find out what happened. So
-// it waits for the answer longer than for one that can be asked for again.
+// only if it was refused: after a lost answer, the caller must find out what happened. So it waits
+// longer for the answer than a request that can be repeated.
 //
 // The guard is the index of the last change of the member's key. It stands for the same
 // entry, locked by the same session. At first that index is the member's position. Pin
@@ -166,8 +166,8 @@ func (s *session) List(ctx context.Context, dir string) ([]string, error) {
 	return names, err
 }
 
-// ReadAll returns the records directly under dir, as they are at one instant; see [backend.Records]. Consul also
-// sends what lies deeper.
+// ReadAll returns the records directly under dir, as they are at one instant; see
+// [backend.Records]. Consul also sends the records below those.
 func (s *session) ReadAll(ctx context.Context, dir string) (records []backend.Record, err error) {
 	folder := s.b.o.folder(dir)
 	var pairs api.KVPairs
@@ -188,11 +188,11 @@ func (s *session) ReadAll(ctx context.Context, dir string) (records []backend.Re
 // Watch blocks until the record has another version than after; see
 // [backend.Records].
 //
-// For a key that does not exist Consul returns the index of all keys. So while the store is
-// busy, a query that comes later than the next write to any key returns at once, and says
-// again that there is none (agent/blockingquery/blockingquery.go). Watch then pauses. After a
-// pause the index is an old one, so the answer to the next query has none either: a query with
-// the index of that answer has the best chance to block.
+// For a key that does not exist Consul returns the index of all keys. So while the store is busy, a
+// query that arrives after the next write to any key returns at once, again without a record
+// (agent/blockingquery/blockingquery.go). Watch then pauses. After a pause the index is old, so the
+// next query also returns at once; a query with the index of its answer has the best chance to
+// block.
 func (s *session) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
 	wait, quiet := s.b.o.patience(), s.b.o.quiet()
 	for {

@@ -16,9 +16,9 @@ import (
 // that is reserved for documentation (RFC 5737).
 const unroutable = "192.0.2.1"
 
-// create creates a session of Consul and returns its id. The types of the api package
-// cannot say a lock-delay of zero, with which the end of a session leaves nothing behind
-// on the servers.
+// create creates a session of Consul and returns its id. The types of the api package cannot
+// express a lock-delay of zero, with which the end of a session leaves nothing behind on the
+// servers.
 func (c *client) create(ctx context.Context) (string, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -72,8 +72,8 @@ func (c *client) done(ctx context.Context, path string, body any) error {
 	return nil
 }
 
-// renew asks for more time, and returns what Consul knows of the session, or nil if
-// Consul does not know it any more.
+// renew asks for more time, and returns what Consul knows of the session, or nil if Consul no
+// longer knows it.
 func (c *client) renew(ctx context.Context, id string) (*api.SessionEntry, error) {
 	var entries []*api.SessionEntry
 	_, err := c.renewals.Raw().Write("/v1/session/renew/"+id, nil, &entries, noWrite.WithContext(ctx))

@@ -14,13 +14,13 @@ import (
 	"github.com/succession-dev/succession/backend/kit/clock"
 )
 
-// A tenancy is the session of Consul that the members of a session are locked by.
+// A tenancy is the session of Consul that locks the members of a session.
 //
-// Suppose Consul's leader stands still for longer than sessions last, and goes on. It
-// finds that sessions have run out, because the renewals went to the next leader
-// meanwhile. It cannot end them then. But it tries again, 10, 30, 70, 150 and 310 s
-// later, without asking whether they have been renewed (agent/consul/session_ttl.go,
-// invalidateSession). If it leads once more by then, it ends sessions that live.
+// Suppose that Consul's leader is paused for longer than sessions last, and goes on. It finds that
+// sessions have run out, because the renewals went to the next leader meanwhile. It cannot end them
+// then. But it tries again, 10, 30, 70, 150 and 310 s later, without asking whether they have been
+// renewed (agent/consul/session_ttl.go, invalidateSession). If it leads again by then, it ends
+// sessions that live.
 //
 // Such a server knows only sessions from when it led. So a renewal counts only under the
 // leader under which the session was created. Under another leader, a fresh session takes
@@ -28,23 +28,23 @@ import (
 // its position and its name.
 type tenancy struct {
 	id     string
-	leader string        // Consul's leader when it was created; empty where that is not known
-	sent   clock.Instant // when the request to create it was
+	leader string        // Consul's leader when it was created; empty if that is not known
+	sent   clock.Instant // when the request to create it was sent
 	moving bool          // members are still to be moved to it: no renewal of it counts
-	old    []string      // those before it that Consul may still have: a request to join that names one may be on its way
+	old    []string      // earlier ones that Consul may still have: a request to join with one of them may be under way
 }
 
-// holds reports whether the session of Consul that a member is locked by is one of ours.
+// holds reports whether id, the session of Consul that locks a member, is one of ours.
 func (t tenancy) holds(id string) bool { return id == t.id || slices.Contains(t.old, id) }
 
-// present returns what the session's members are locked by, or are being moved to.
+// present returns the tenancy to which the session's members belong, or are being moved.
 func (s *session) present() tenancy {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.tenancy
 }
 
-// let makes t what the session's members are to be locked by.
+// let makes t the tenancy for the session's members.
 func (s *session) let(t tenancy) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,8 +73,8 @@ func (s *session) relet(ctx context.Context, from, leader string) error {
 		// If no answer comes, the next renewal must have time to try again.
 		attempt, cancel := context.WithTimeout(ctx, s.b.o.attempt())
 		defer cancel()
-		// The connection that renewals have works. Others may have fallen silent with the leader, and there is no
-		// time to find that out.
+		// The connection that renewals have works. Others may have fallen silent with the leader,
+		// and there is no time to find that out.
 		s.b.c.anew()
 		fresh, err := s.b.c.found(attempt)
 		if err != nil {
@@ -100,8 +100,8 @@ func (s *session) relet(ctx context.Context, from, leader string) error {
 	return nil
 }
 
-// prune has Consul end the sessions before the previous one. Members have been moved
-// twice since, so hardly any request names them any more. If one does, it is sent again.
+// prune makes Consul end the sessions before the previous one. Members have been moved twice since
+// then, so hardly any request still names them. If one does, it is sent again.
 func (s *session) prune(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.b.o.attempt())
 	defer cancel()
@@ -124,9 +124,8 @@ func (s *session) keys() (keys []string) {
 }
 
 // move locks the keys by the present session of Consul, if an earlier one of ours has
-// locked them. What is pinned stays as it is. Several requests go out at once: with many
-// members and a long way to Consul, one after the other would take longer than the
-// session has.
+// locked them. Pinned members stay as they are. Several requests go out at once: with many members
+// and a long way to Consul, one after the other would take longer than the session has.
 func (s *session) move(ctx context.Context, keys []string) error {
 	const perMember, atOnce = 3, maxUrgent // operations, requests
 	ctx = urgent(ctx)
@@ -149,8 +148,8 @@ func (s *session) move(ctx context.Context, keys []string) error {
 const maxBytes = 384 << 10
 
 // moveSome is move for as many keys as one transaction may have operations for. It sends
-// several if the values are large for one, or the agent says so. The value goes with one of
-// the operations only: nobody sees the entry between them.
+// several if the values are large for one, or the agent says so. Only one of the operations for a
+// key has the value, because nobody sees the entry between them.
 func (s *session) moveSome(ctx context.Context, keys []string) error {
 	for room := maxBytes; ; {
 		r, err := s.b.c.read(ctx, gets(keys...)...)
@@ -166,7 +165,7 @@ func (s *session) moveSome(ctx context.Context, keys []string) error {
 			case p.Session == now.id: // it was moved while it joined, or the answer to that was lost
 				s.changed(key, p.CreateIndex, p.ModifyIndex)
 			case slices.Contains(now.old, p.Session):
-				const rest = 256 // of an operation, roughly
+				const rest = 256 // roughly the size of an operation without its value
 				size += base64.StdEncoding.EncodedLen(len(p.Value)) + 3*(len(key)+rest)
 				if moved > 0 && size > room {
 					more = true
@@ -193,7 +192,7 @@ func (s *session) moveSome(ctx context.Context, keys []string) error {
 		if len(r.errs) > 0 {
 			continue // something has changed since it was read
 		}
-		for _, p := range r.pairs { // one for each operation: the last of a key is from when it was locked
+		for _, p := range r.pairs { // there is one for each operation: the last one of a key shows it locked
 			s.changed(p.Key, p.CreateIndex, p.ModifyIndex)
 		}
 		if !more {
@@ -203,7 +202,7 @@ func (s *session) moveSome(ctx context.Context, keys []string) error {
 }
 
 // catchUp moves a member that was created under a session of Consul to the present one,
-// if that is another by now.
+// if that is another one by now.
 func (s *session) catchUp(ctx context.Context, key, under string) error {
 	for {
 		now := s.present().id
@@ -217,7 +216,7 @@ func (s *session) catchUp(ctx context.Context, key, under string) error {
 	}
 }
 
-// found creates a session of Consul. It also returns under which leader, if that is
+// found creates a session of Consul. It also returns Consul's leader at that moment, if that is
 // certain.
 func (c *client) found(ctx context.Context) (tenancy, error) {
 	before, err := hedged(ctx, c.o.ConnectTimeout/4, c.leader)

@@ -10,9 +10,9 @@ import (
 	"github.com/succession-dev/succession/internal/naming"
 )
 
-// Rights returns the ACL policies for one election, on the prefix and the node of the URL: of a candidate, of who
-// only looks, and of an operator. Each begins with a line that says whose it is, and an empty line ends it. Rights
-// sends nothing.
+// Rights returns the ACL policies for one election, on the prefix and the node of the URL: of a
+// candidate, of an observer, and of an operator. Each begins with a line that says whose policy it
+// is, and ends with an empty line. Rights sends nothing.
 func Rights(u *coordinator.URL, election string) string {
 	o := &Options{Node: cmp.Or(u.Text("node", ""), defaultNode), AgentNode: u.Text("agent-node", "") == "on"}
 	o.Prefix = strings.Trim(u.Path, "/")
@@ -25,8 +25,8 @@ func Rights(u *coordinator.URL, election string) string {
 	return "# a candidate\n" + candidate + "\n# who only looks: with node=" + o.observers() + " in the URL\n" + observer + "\n# an operator\n" + operator
 }
 
-// observers returns the node for the sessions of who only looks. Whoever may make sessions on a node may end
-// all that are bound to it, and with them the terms of their leaders.
+// observers returns the node for the sessions of observers. A token that may make sessions on a
+// node may end all sessions of that node, and with them the terms of their leaders.
 func (o *Options) observers() string { return o.Node + "-observers" }
 
 // policies returns what a token needs for one election.
@@ -34,7 +34,7 @@ func (o *Options) policies(election string) (candidate, observer, operator strin
 	key := o.below() + election
 	rules := func(policy, fence string) string {
 		var b strings.Builder
-		// Never without the slash: "jobs" is the beginning of "jobs-eu", too.
+		// The slash must not be left out: "jobs-eu" also begins with "jobs".
 		fmt.Fprintf(&b, "key_prefix %q { policy = %q }\n", key+"/", policy)
 		fmt.Fprintf(&b, "key %q { policy = %q }\n", key, policy)
 		fmt.Fprintf(&b, "key %q { policy = %q }\n", key+"~", policy)

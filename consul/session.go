@@ -19,39 +19,40 @@ type session struct {
 	*kit.Life
 	kit.NoDates
 	b     *Backend
-	id    string // of its first session of Consul, which its members are named after
+	id    string // of its first session of Consul, after which its members are named
 	lease lease.Lease
 
 	lookout   kit.Lookout[backend.Line]
 	backlog   kit.Backlog
 	joining   kit.Joins[backend.Member]
 	leaving   kit.Leaves
-	writes    chan struct{} // holds one for each write under way that is sent once
-	reletting chan struct{} // holds one while members are moved to another session of Consul
+	writes    chan struct{} // holds a value for each write under way that is sent only once
+	reletting chan struct{} // holds a value while members are moved to another session of Consul
 
 	mu      sync.Mutex
 	tenancy tenancy
-	known   bool                        // Consul has ended it, so that it need not be told
-	refused error                       // why the newest renewal that came back was not granted; nil when it was
+	known   bool                        // Consul has ended it, so the session need not do so
+	refused error                       // why the newest answered renewal was not granted; nil if it was
 	joins   int                         // how many members it has joined
-	queries map[topic]*query            // blocking queries, shared by all who wait for the same
+	queries map[topic]*query            // blocking queries, shared by all waiters for the same topic
 	queue   []*query                    // those of them that wait for their turn
 	broken  time.Time                   // when one has broken; zero if a renewal has been answered since
-	heads   map[string][]backend.Member // the first of lines, as far as known; see [session.Head]
-	waiters map[string][]*waiter        // by the keys of the members that they stand at and wait for
+	heads   map[string][]backend.Member // the first members of lines, as far as known; see [session.Head]
+	waiters map[string][]*waiter        // by their own keys and those of the members that they wait for
 	ghosts  ghosts
 
 	unheard chan struct{} // says that a query was [query].unheard
-	queued  chan struct{} // says that some in queue may have their turn, or wait for it since now
-	// doubted asks for a renewal at once. Somebody else has removed a leader's member, so Consul may have ended the
-	// session. Or the connection of a query has broken, so that for renewals may have broken, too.
+	queued  chan struct{} // receives a value when a query joins queue, or one in it may have its turn
+	// doubted asks for a renewal at once. There are two causes: a leader's member was removed by
+	// somebody else, so Consul may have ended the session; or the connection of a query has broken,
+	// so the one for renewals may have broken, too.
 	doubted chan struct{}
 }
 
 var _ backend.Session = (*session)(nil)
 
-// newSession returns the session. Once its deadline has passed, it stays passed, also if
-// all members wait in line: they may be believed dead as well.
+// newSession returns the session. Once its deadline has passed, it stays passed, also if all
+// members only wait in line, because others may believe them dead, too.
 func newSession(b *Backend, t tenancy) *session {
 	s := &session{
 		b:         b,
@@ -97,9 +98,9 @@ func (s *session) unknown(id string) error {
 	return s.Ended()
 }
 
-// destroy has Consul end the session, unless Consul has done so already: until then the
-// members stand, and requests that were on their way may still arrive. In the end Consul
-// does it by itself.
+// destroy makes Consul end the session, unless Consul has done so already: until then the members
+// stand, and requests under way may still arrive. Without destroy, Consul ends the session by
+// itself later.
 func (s *session) destroy(ctx context.Context) error {
 	s.mu.Lock()
 	known := s.known
@@ -110,12 +111,12 @@ func (s *session) destroy(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*s.b.o.TTL)
 	defer cancel()
-	s.reletting <- struct{}{} // whoever moves members has given up
+	s.reletting <- struct{}{} // the goroutine that moves members has given up
 	wait, now := s.b.o.backoff(), s.present()
 	for {
 		attempt, cancel := context.WithTimeout(ctx, s.b.o.attempt())
 		var err error
-		for _, id := range append([]string{now.id}, now.old...) { // in this order a late move fails
+		for _, id := range append([]string{now.id}, now.old...) { // in this order, so that a late move fails
 			err = errors.Join(err, s.b.c.destroy(attempt, id))
 		}
 		cancel()
@@ -129,7 +130,7 @@ func (s *session) stands() string {
 	return fmt.Sprintf("Consul ends session %s by itself, at most %v after its last renewal", s.present().id, 2*s.b.o.TTL)
 }
 
-// once runs one request of a call, bound to the session. It takes no longer than limit.
+// once runs one request of a call, bound to the session. The request may take as long as limit.
 func (s *session) once(ctx context.Context, limit time.Duration, f func(ctx context.Context) error) error {
 	if err := s.Usable(ctx); err != nil {
 		return err
@@ -141,7 +142,7 @@ func (s *session) once(ctx context.Context, limit time.Duration, f func(ctx cont
 	if errors.Is(err, backend.ErrSessionEnded) {
 		err = s.unknown(id)
 	}
-	if ended := s.Alive(); ended != nil { // an answer that comes too late is none
+	if ended := s.Alive(); ended != nil { // a late answer does not count
 		return ended
 	}
 	if err != nil && ctx.Err() != nil {
@@ -150,8 +151,8 @@ func (s *session) once(ctx context.Context, limit time.Duration, f func(ctx cont
 	return err
 }
 
-// write runs a request that is not repeated if its answer is lost, so it may take a whole TTL. The time until
-// it is its turn does not count.
+// write runs a request that is not repeated if its answer is lost, so it may take a whole TTL. The
+// time until its turn does not count.
 func (s *session) write(ctx context.Context, f func(ctx context.Context) error) error {
 	if err := s.Usable(ctx); err != nil {
 		return err

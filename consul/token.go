@@ -27,21 +27,22 @@ func tokenOf(cfg *api.Config) *security.Secret {
 	return security.NewSecret("token", file, "")
 }
 
-// authorized shows the ACL token as it is now. The api package reads it once.
+// authorized adds the present ACL token to each request. The api package reads the token only once.
 type authorized struct {
 	http.RoundTripper
 	token *security.Secret
 }
 
-// What an answer shows of the token, for [security.Secret]. The caller of the request gets the answer itself.
+// What an answer says about the token, for [security.Secret]. The caller of the request gets the
+// answer itself.
 var (
 	errRefused = errors.New("the token was refused")
-	// errUnsaid keeps the secret from noting the token as one that was accepted, and from trying another one.
+	// After errUnsaid the secret neither notes the token as accepted nor tries another one.
 	errUnsaid = errors.New("the answer does not show whether the token is accepted")
 )
 
-// accepted returns nil if the answer shows that the token of its request is accepted. That to a blocking
-// query does not: the token was looked at when the query came.
+// accepted returns nil if the answer shows that the token of its request is accepted. The answer to
+// a blocking query does not show that, because Consul checked the token when the query came.
 func accepted(req *http.Request, resp *http.Response) error {
 	switch resp.StatusCode {
 	case http.StatusForbidden:
@@ -55,13 +56,13 @@ func accepted(req *http.Request, resp *http.Response) error {
 }
 
 func (t authorized) RoundTrip(req *http.Request) (resp *http.Response, err error) {
-	if strings.HasPrefix(req.URL.Path, "/v1/status/") { // which needs no token
+	if strings.HasPrefix(req.URL.Path, "/v1/status/") { // these paths need no token
 		return t.RoundTripper.RoundTrip(req)
 	}
 	err = t.token.Use(isRefused, func(token string) error {
 		again := req.Clone(req.Context())
 		again.Header.Set("X-Consul-Token", token)
-		if resp != nil { // the first was refused
+		if resp != nil { // the first token was refused
 			resp.Body.Close()
 			if req.GetBody != nil {
 				if again.Body, err = req.GetBody(); err != nil {
@@ -75,7 +76,7 @@ func (t authorized) RoundTrip(req *http.Request) (resp *http.Response, err error
 		return accepted(req, resp)
 	})
 	if isRefused(err) || errors.Is(err, errUnsaid) {
-		return resp, nil // which says why
+		return resp, nil // it says why
 	}
 	return resp, err
 }

@@ -20,9 +20,9 @@ import (
 // must call [Term.Resign] on every term that it gets, also after the term was lost.
 //
 // If ctx ends first, Campaign leaves the line, within [Options] ResignTimeout, and
-// returns an error that wraps the cause of ctx, and that which has kept it out of the line, if one has. If it
-// was the deadline of ctx that came, the error names the member that stood in front, which may be this
-// process's own. Once there is a term, ctx has no effect on it.
+// returns an error that wraps the cause of ctx, and the last error that kept it out of the line, if
+// there was one. If the deadline of ctx has passed, the error names the member that stood in front,
+// which may be this process's own. Once there is a term, ctx has no effect on it.
 //
 // Campaign joins again, at the end of the line, if the session ends, if its member is
 // removed, or if the coordinator cannot be reached. It returns other errors, such as
@@ -32,11 +32,12 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 }
 
 // TryCampaign is [Election.Campaign] for a candidate that does not wait behind another. It
-// joins the line, and if somebody stands in front it leaves the line again and returns
-// [ErrNotFirst]. It can do so although nobody leads, if the one in front is only trying too.
+// joins the line, and if somebody stands in front, it leaves the line again and returns
+// [ErrNotFirst]. That can happen although nobody leads, if the member in front belongs to another
+// TryCampaign.
 //
-// It blocks for one round trip up to four, as the driver's Join tells more or less. While the coordinator cannot be reached it tries on
-// until ctx ends, as Campaign does.
+// It blocks for one to four round trips, depending on how much the driver's Join tells. While the
+// coordinator cannot be reached, it tries on until ctx ends, as Campaign does.
 func (e *Election) TryCampaign(ctx context.Context) (*Term, error) {
 	return e.campaign(ctx, context.WithoutCancel(ctx), true)
 }
@@ -61,7 +62,8 @@ func (e *Election) campaign(ctx, life context.Context, once bool) (_ *Term, err 
 			return nil, wait.Cause(ctx)
 		}
 		if why := (*errYielded)(nil); errors.As(err, &why) {
-			// Once is as it should be. Where two cannot agree, the pauses grow.
+			// To yield once is normal. If two candidates yield to each other again and again, the
+			// pauses grow.
 			if time.Since(yielded) > time.Minute {
 				yields.Reset()
 			} else if err := yields.After(ctx, err); err != nil {
@@ -80,7 +82,8 @@ func (e *Election) campaign(ctx, life context.Context, once bool) (_ *Term, err 
 	}
 }
 
-// tellStarted tells that a campaign begins. It and the next are not inlined, for the sake of the stack.
+// tellStarted tells that a campaign begins. It and tellFailed are not inlined, to keep the stack
+// small.
 //
 //go:noinline
 func (e *Election) tellStarted() { e.trace(trace.Event{Kind: trace.Started}) }
@@ -95,7 +98,8 @@ func (e *Election) tellFailed(err *error) {
 	}
 }
 
-// tellRetrying tells that the campaign goes on after err. It is not inlined, for the sake of the stack.
+// tellRetrying tells that the campaign goes on after err. It is not inlined, to keep the stack
+// small.
 //
 //go:noinline
 func (e *Election) tellRetrying(err error) {
@@ -134,7 +138,7 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff, onc
 
 // stand waits until m is first in its line, and returns its place. If once is true it fails
 // with [ErrNotFirst] instead of waiting behind another member. p is where m stands, and kept is the
-// election's [naming.Fence] record; nil if that is not known.
+// election's [naming.Fence] record. Each is nil if it is not known.
 //
 // It restores the fence while m waits, so that this takes no time on the way to
 // leadership. If the answer to that is lost, it tries again, and m stays in line.
@@ -142,7 +146,7 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff, onc
 // A member that is first and cannot lead holds up everybody. After about a session time
 // stand fails, so that m leaves the line.
 //
-// A member that is first, and sees one behind it that is better, fails with an [errYielded].
+// If m is first and a better member stands behind it, stand fails with an [errYielded].
 func (st *standing) stand(ctx context.Context, margin time.Duration, wait *backoff.Backoff, once bool, p *backend.Place, kept *backend.Record) (*backend.Place, error) {
 	s, first := st.s, turn{margin: margin, once: once}
 	unfenced := errors.New("unknown") // why the fence is not known to be restored
@@ -194,23 +198,23 @@ func (st *standing) stand(ctx context.Context, margin time.Duration, wait *backo
 	}
 }
 
-// A turn is what a member goes through that is first, and may not lead at once.
+// A turn is the state of a member that is first and may not lead yet.
 type turn struct {
 	margin time.Duration
 	once   bool      // it does not wait
-	looks  int       // at which it was first and could not lead
-	enough time.Time // when it leaves the line, if it cannot lead until then
+	looks  int       // how often it was found first and not able to lead
+	enough time.Time // if it cannot lead until then, it leaves the line
 }
 
-// takesTurn reports whether m, which is first, leads. Before it returns false it waits, until that may have
-// changed.
+// takesTurn reports whether m, which is first, leads. If not, it waits until that may have changed,
+// and then returns false.
 func (st *standing) takesTurn(ctx context.Context, t *turn, p *backend.Place, unfenced error, wait *backoff.Backoff) (bool, error) {
 	why := cannotLead(st.s, unfenced, t.margin)
 	if why == nil {
 		if may, err := st.mayLead(ctx, p, t.once); !may {
-			return false, err // nil: it asks again where it stands
+			return false, err // if err is nil, it asks again where it stands
 		}
-		why = cannotLead(st.s, unfenced, t.margin) // it may have taken time
+		why = cannotLead(st.s, unfenced, t.margin) // mayLead may have taken time
 	}
 	if why == nil {
 		return true, nil
@@ -227,7 +231,7 @@ func (st *standing) takesTurn(ctx context.Context, t *turn, p *backend.Place, un
 	return false, wait.After(ctx, why)
 }
 
-// tellYielded tells of it if err says that m yields.
+// tellYielded logs and traces that m yields, if err says so.
 func (st *standing) tellYielded(err error) {
 	if why := (*errYielded)(nil); errors.As(err, &why) {
 		st.e.o.Logger.Info("yielded, joining again at the end", "key", st.m.Key, "why", why)
@@ -250,8 +254,8 @@ func (st *standing) tellAhead(p *backend.Place) {
 	st.e.trace(trace.Event{Kind: trace.Waiting, Member: st.m, Ahead: *ahead, Err: why})
 }
 
-// noteAhead notes, if the deadline of ctx has come, whom the candidate has waited for until then. It and the
-// next are not inlined: what they take of the stack would lie there as long as a candidate waits.
+// If the deadline of ctx has come, noteAhead notes which member the candidate has waited for. It
+// and inFront are not inlined: their part of the stack would be kept as long as a candidate waits.
 //
 //go:noinline
 func (st *standing) noteAhead(ctx context.Context, wait *backoff.Backoff) {

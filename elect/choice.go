@@ -22,8 +22,8 @@ type errYielded struct{ why string }
 
 func (e *errYielded) Error() string { return e.why }
 
-// chooses reports whether m, which is first, must look at its line before it leads: for anybody who uses
-// nothing of this, and whose election nobody uses it in, a few comparisons.
+// chooses reports whether m, which is first, must look at its line before it leads. If neither this
+// candidate nor its election uses readiness, rank, wish or pause, that costs a few comparisons.
 func (st *standing) chooses(p *backend.Place) bool {
 	if st.m.Shared { // several are first at once
 		return false
@@ -36,13 +36,14 @@ func (st *standing) chooses(p *backend.Place) bool {
 // A view is what a member saw when it looked at its line.
 type view struct {
 	choice.View
-	folder string // whose record is the bell; "" if nobody can ring it
+	folder string // the record of that name is the bell; "" if there is no bell
 	bell   backend.Version
 }
 
-// look reads the line, and who in it has said that it is not ready.
+// look reads the line, and which of its members have said that they are not ready.
 func (st *standing) look(ctx context.Context) (v view, err error) {
-	// In this order: who becomes ready deletes its record first, and then rings the bell.
+	// The bell is read first: a candidate that becomes ready deletes its record first, and then
+	// rings the bell.
 	v.bell = backend.Absent
 	if folder := unready.Folder(st.e.name); folder != "" && st.ready != nil {
 		r, err := st.s.Get(ctx, folder)
@@ -64,9 +65,9 @@ func (st *standing) look(ctx context.Context) (v view, err error) {
 	return v, err
 }
 
-// mayLead returns nil if m, which is first, is the one to lead. It returns an [errYielded] if another
-// is. If m is not ready, and nobody behind it can be, it waits until that may have changed, and returns
-// false.
+// mayLead returns true if m, which is first, is the one to lead. It returns an [errYielded] if
+// another member is. If m is not ready, and no member behind it may be, mayLead waits until that
+// may have changed, and returns false.
 func (st *standing) mayLead(ctx context.Context, p *backend.Place, once bool) (bool, error) {
 	if !st.chooses(p) {
 		return true, nil
@@ -96,12 +97,13 @@ func (st *standing) mayLead(ctx context.Context, p *backend.Place, once bool) (b
 	return false, st.await(ctx, v)
 }
 
-// news is how long one that is not ready, and knew of nobody to give way to, leaves to whoever joins to say
-// that it is not ready either. Otherwise any two would pass the place to and fro.
+// news is how long a newcomer has to say that it is not ready, before an unready member that knew
+// of nobody to give way to gives way to it. Otherwise two unready candidates would yield to each
+// other for ever.
 const news = time.Second
 
-// newcomer reports whether x has joined since it was found that nobody in line can lead instead, and this was
-// not asked of it before.
+// newcomer reports whether x has joined since the member found that nobody in line can lead
+// instead. It reports that once for each x.
 func (st *standing) newcomer(x backend.Member) bool {
 	if st.newest == 0 || x.Position <= st.newest {
 		return false
@@ -110,8 +112,8 @@ func (st *standing) newcomer(x backend.Member) bool {
 	return true
 }
 
-// await blocks until it may be that somebody else is better than when v was seen, or that this candidate
-// is ready. As a watch may die unseen, it also returns after about a session time.
+// await blocks until what v shows may have changed, or this candidate's readiness has. It also
+// returns after about a session time, because a watch may die unseen.
 func (st *standing) await(ctx context.Context, v view) error {
 	for _, m := range v.Line.Members {
 		st.newest = max(st.newest, m.Position)
@@ -136,7 +138,7 @@ func (st *standing) await(ctx context.Context, v view) error {
 	})
 }
 
-// watchRecord waits for a change of a record, or if there cannot be one until ctx ends.
+// watchRecord waits for a change of a record. If the record cannot exist, it waits until ctx ends.
 func watchRecord(s backend.Session, name string, after backend.Version) func(context.Context) error {
 	return func(ctx context.Context) error {
 		err := errors.ErrUnsupported
@@ -151,8 +153,9 @@ func watchRecord(s backend.Session, name string, after backend.Version) func(con
 	}
 }
 
-// mark notes in the header that the election has candidates that choose, if this one does and is the
-// first. Others would not look otherwise. It is not tried again: the next that joins does it.
+// mark notes in the header that the election has candidates with a rank or with Ready, if this
+// candidate has and the header does not say so yet. Without the note others would not look at the
+// line. If mark fails it is not tried again: the next candidate that joins does it.
 func (st *standing) mark(ctx context.Context, h *backend.Header) {
 	if st.marked {
 		return

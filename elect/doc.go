@@ -42,7 +42,7 @@
 //     operator has removed it;
 //   - somebody has asked the leader to resign, or has paused the
 //     election (package operate);
-//   - the leader is not ready any more, and somebody behind it may be ([Options] Ready);
+//   - the leader is not ready, and a candidate behind it may be ([Options] Ready);
 //   - its deadline is no further away than the margin ([Options] Margin). The deadline
 //     is the instant before which the coordinator cannot have made another the leader.
 //
@@ -52,33 +52,34 @@
 //
 // # Who is to lead
 //
-// Leadership goes down the line. Four things say that another is to lead than the next in line:
+// Leadership goes down the line. Four things can make another candidate lead than the next in line:
 //
 //   - Readiness. A candidate that is not ready ([Options] Ready) stands in line, and is passed
-//     over. A leader that is not ready any more hands over.
-//   - Preference. Of those that are ready one with a larger Priority leads before others, and
-//     then one in the Site of the last leader.
+//     over. A leader that becomes unready hands over.
+//   - Preference. Of the candidates that are ready, the one with the largest Priority leads. Of
+//     those with the same Priority, one in the Site of the last leader does.
 //   - A wish. An operator names who is to follow the present leader (operate.ResignOptions To).
 //   - A pause. An operator closes the election, and nobody leads (package operate).
 //
 // None of them reorders the line, and none takes part in its safety. A candidate that comes first
 // looks once at who stands behind it, before it leads. If one of them is better, it leaves the line
-// and joins again at the end; a [Yielded] event says so. A better one has a wish for it; or is ready
-// where this one is not; or has a larger priority; or the same, and the right site. In
-// this order. A leader is never disturbed by a better one that joins. So a leader that is preferred to
-// all others and resigns leads again at once, unless it is asked to resign in favour of another.
+// and joins again at the end; a [Yielded] event says so. One candidate is better than another if an
+// operator wishes for it; or else if it alone of the two is ready; or else if its priority is
+// larger; or else if it alone is in the site of the last leader. A better candidate that joins
+// never disturbs a leader. So if the leader that resigns is the best of all, it leads again at
+// once, unless it is asked to resign in favour of another.
 //
 // A candidate of another library knows nothing of this: it counts as ready, with priority 0, and
-// it leads when it is first. A pause keeps it from leading like everybody else, once the gate, a
-// member that stands for ever, has come to the head of the line.
+// it leads when it is first. A pause keeps it from leading too, but only from when the gate, a
+// member that stands for ever, is at the head of the line.
 //
-// Where nobody uses any of it, nothing is asked and nothing is written. Where somebody does, the
-// election's header says so, and each handover costs those who come first one more look at the line.
-// Versions of this package that do not know of it refuse such a header, with [backend.ErrHeader].
+// Where no candidate and no operator uses any of this, nothing is asked and nothing is written.
+// Otherwise the election's header says so, and each candidate that comes first looks once more at
+// the line.
 //
-// Who is not ready writes that down beside the election E, in E.unready, when it changes. If E
-// is longer than about 225 bytes, there is no such record: observers see no reason then, and others
-// may give way to one that is not ready.
+// A candidate writes its readiness into a record below E.unready, beside the election E, each time
+// that it changes. If E is longer than about 225 bytes, there is no such record. Observers then see
+// no reason, and a candidate may give way to another that is not ready.
 //
 // # History
 //

@@ -25,8 +25,8 @@ type Options struct {
 	// text. Empty means host name, process id and a random suffix.
 	ID string
 	// Value says more about this candidate to observers, such as its address. It is
-	// text without the character U+001E; together with ID, and Priority and Site if there are any, it has at most [backend.MaxValue] bytes. It does not
-	// change while the candidate stands in line.
+	// text without the character U+001E, and does not change while the candidate stands in line.
+	// Value, ID, Priority and Site together have at most [backend.MaxValue] bytes.
 	Value string
 	// Margin is how long before its deadline a term ends, so that work can stop before
 	// another leader begins. Zero means a tenth of the session time. Campaign refuses
@@ -40,41 +40,44 @@ type Options struct {
 	// ResignTimeout is how long leaving the line may take at most. Zero means five
 	// seconds.
 	ResignTimeout time.Duration
-	// Ready says whether this candidate can lead now: it returns nil, or why not. Nil means that it
-	// always can. Ready is asked before the candidate joins, and then about once a second as long as it
-	// stands in line or leads, one call at a time. A call must end soon after its context, which lasts at most
-	// five seconds.
+	// Ready returns nil if this candidate can lead now, and otherwise why it cannot. Nil means that
+	// it always can. Ready is asked before the candidate joins, and then about once a second as
+	// long as it stands in line or leads, one call at a time. The context of a call lasts at most
+	// five seconds. A call must return soon after its context has ended.
 	//
-	// A candidate that is not ready stands in line, and observers see why ([Candidate] NotReady). When it comes
-	// first it does not lead: it gives way and joins again at the end, if somebody behind it has not said to
-	// be unready, and otherwise waits. A leader that is not ready any more hands over in the same case: its
-	// term ends with [ErrNotReady]. Otherwise it leads on. Who joins while one waits or leads on so has a
-	// second to say that it is unready too.
+	// A candidate that is not ready stands in line, and observers see why ([Candidate] NotReady).
+	// When it comes first, it does not lead. If all candidates behind it have said that they are
+	// not ready, it waits; otherwise it leaves and joins again at the end. A leader that becomes
+	// unready does the same: it leads on if all behind it are unready, and otherwise its term ends
+	// with [ErrNotReady]. A candidate that joins meanwhile has a second to say that it is unready
+	// too.
 	//
-	// Ready, Priority and Site are for elections, and for locks and standbys that one alone holds. Members
-	// that share something are not compared.
+	// Ready, Priority and Site are for elections, and for locks and standbys that have one holder.
+	// Members that share something are not compared.
 	Ready func(ctx context.Context) error
-	// Priority says how much this candidate is preferred: a larger one more. A candidate that comes first
-	// gives way to one behind it that is ready and has a larger priority, and joins again at the end. A
-	// leader is not disturbed. Clients of other libraries have priority 0, and never give way.
+	// Priority says how much this candidate is preferred: the larger, the more. A candidate that
+	// comes first gives way to one behind it that is ready and has a larger priority, and joins
+	// again at the end. A leader is not disturbed. Clients of other libraries have priority 0, and
+	// never give way.
 	Priority int
-	// Site says where this candidate is, such as a data center, in one line. Of candidates with the same
-	// priority those are preferred that are where the last leader was.
+	// Site says where this candidate is, such as a data center, in one line. Of candidates with the
+	// same priority, those in the site of the last leader are preferred.
 	Site string
 	// History is how many terms the election's history keeps; see [Election.History]. A
 	// term then writes the history twice, when it has begun and when it has ended, which
-	// delays neither. Give all candidates the same number: each who writes cuts the
-	// history to its own. Zero means that this candidate writes none. Members that are first
-	// together, such as readers of a lock, write none either, nor does whoever waits for its
-	// turn, as at a semaphore.
+	// delays neither. Give all candidates the same number, because each one that writes cuts the
+	// history to its own number. Zero means that this candidate writes none. Members that are first
+	// together, such as readers of a lock, write none either, nor do those that wait for a turn, as
+	// at a semaphore.
 	History int
 	// Logger is told what a person wants to know: joined, elected, lost, and what is
 	// tried again. Nil discards.
 	Logger *slog.Logger
 	// Trace is called with each step of each campaign, in order, if it is not nil; see
 	// [trace.Kind]. It must not block, nor call [Term.Resign]. Ended, Working, SessionLost and
-	// Heartbeat may come from other goroutines, the last perhaps at the same time as another event.
-	// After Ended the work of the term may still go on. [trace.Tee] makes one func of several.
+	// Heartbeat may come from other goroutines. A Heartbeat may come at the same time as another
+	// event. After Ended the work of the term may still go on. [trace.Tee] makes one func of
+	// several.
 	Trace func(trace.Event)
 }
 
@@ -90,7 +93,7 @@ type Election struct {
 
 	mu        sync.Mutex
 	turns     []func()        // what is told to listeners next; see inTurn
-	telling   bool            // somebody is at it
+	telling   bool            // a goroutine calls turns
 	listeners []*listener     // never changed in place
 	newest    <-chan struct{} // Done of the session that was used last; for Trace alone
 }

@@ -23,7 +23,8 @@ var (
 	ErrDeadline = errors.New("no confirmation from the coordinator before the deadline")
 	// ErrRemoved says that somebody else removed the member from the line.
 	ErrRemoved = errors.New("an operator removed the member from the line")
-	// ErrAsked says that an operator asked this leader to resign. The text of an error that wraps it says who, and why.
+	// ErrAsked says that an operator asked this leader to resign. The text of an error that wraps
+	// it says who, and why.
 	ErrAsked = errors.New("asked to resign")
 )
 
@@ -31,8 +32,8 @@ var (
 // again at the end of the line.
 var ErrStepDown = errors.New("step down")
 
-// ErrNotReady says that a candidate is not ready to lead; see [Options] Ready. Of a [LostError] it is why a
-// leader has handed over.
+// ErrNotReady says that a candidate is not ready to lead; see [Options] Ready. In a [LostError] it
+// says why the leader has handed over.
 var ErrNotReady = errors.New("not ready")
 
 // ErrPaused says that an operator has paused the election.
@@ -63,6 +64,6 @@ func (e *LostError) Is(target error) bool { return target == ErrLost }
 // Unwrap returns the reason.
 func (e *LostError) Unwrap() error { return e.Err }
 
-// passing reports whether a campaign goes on after err. If candidates gave up then, all of them
-// would at the same time.
+// passing reports whether a campaign goes on after err. Candidates must not give up after such an
+// error, because all of them would at the same time.
 func passing(err error) bool { return again.Passing(err) || errors.Is(err, ErrDeadline) }

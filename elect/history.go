@@ -19,14 +19,15 @@ import (
 )
 
 // A Past is one term in the history of an election. Its times are those of the wall clock of the
-// process that wrote them, so a term can seem to end before it began. One before 1970 is read as the beginning of 1970, and one
-// after 2199 as its end.
+// process that wrote them, so a term can seem to end before it began. One before 1970 is read as
+// the beginning of 1970, and one after 2199 as its end.
 type Past struct {
 	ID    string    `json:"id"`    // of the leader
 	Token uint64    `json:"token"` // of the term
 	Began time.Time `json:"began"`
-	// Ended is when the term ended; work may have gone on after it. It is the zero time for
-	// the newest term as long as that lasts, or nobody has led after it.
+	// Ended is when the term ended; its work may have gone on longer. It is zero for the newest
+	// term while that lasts. If the leader did not write its end, it stays zero until the next term
+	// is written.
 	Ended time.Time `json:"ended,omitzero"`
 	// Why says why the term ended, as the cause of its context does. It is empty for a term
 	// that has ended without saying why: its process was killed, or was cut off from the
@@ -35,17 +36,16 @@ type Past struct {
 }
 
 // History returns the newest terms, in the order of their tokens. Each leader with [Options]
-// History writes its own, so terms of foreign leaders and of candidates without it are missing,
-// as is one whose leader was killed or cut off before it had written. Leadership does not wait
-// for the history: a term comes to stand in it soon after it has begun, and its end soon after
-// it has ended.
+// History writes its own terms. So terms of foreign leaders and of candidates without History are
+// missing, and terms whose leader was killed or cut off before it had written. Leadership does not
+// wait for the history: a leader writes that a term has begun, or has ended, soon afterwards.
 //
 // The newest term may have ended although Ended is zero: it lasts if its token is that of
 // [Election.Leader].
 //
-// History blocks for about one round trip, or two where [backend.Refresher] takes one. Its error matches [errors.ErrUnsupported] if the backend
-// has no records. The history is the record E.history, for an election named E. A deleted election
-// keeps it.
+// History blocks for about one round trip, or two where [backend.Refresher] takes one. Its error
+// matches [errors.ErrUnsupported] if the backend has no records. The history is the record
+// E.history, for an election named E. A deleted election keeps it.
 func (e *Election) History(ctx context.Context) ([]Past, error) {
 	s, err := e.fresh(ctx)
 	if err != nil {
@@ -62,8 +62,8 @@ func (e *Election) History(ctx context.Context) ([]Past, error) {
 	return parseHistory(r)
 }
 
-// HistoryOf returns the terms in the record of a history, as [Election.History] does. It is for who has read the record from the
-// backend.
+// HistoryOf returns the terms in the record of a history, as [Election.History] does. It is for
+// callers that have read the record from the backend.
 func HistoryOf(r backend.Record) ([]Past, error) { return parseHistory(r) }
 
 func (e *Election) historyRecord() (string, error) {
@@ -75,7 +75,7 @@ func (e *Election) historyRecord() (string, error) {
 	return name, nil
 }
 
-// errNoHistory says that there is a record with the name of the history, and that is something else.
+// errNoHistory says that the record with the name of the history holds something else.
 var errNoHistory = errors.New("it is no history of an election; is it a record of your own? Then rename it")
 
 // A storedHistory is the record. Its first field tells it from records of others.
@@ -120,8 +120,8 @@ func encodeHistory(terms []Past, n int) []byte {
 	}
 }
 
-// recorded returns the history with p in it, in the order of tokens. A term that has another one
-// behind it has ended, also if it did not say so.
+// recorded returns the history with p in it, in the order of tokens. A term that is followed by
+// another has ended, also if its leader did not write that.
 func recorded(terms []Past, p Past) []Past {
 	i, found := slices.BinarySearchFunc(terms, p.Token, func(t Past, token uint64) int { return cmp.Compare(t.Token, token) })
 	if !found {
@@ -144,8 +144,8 @@ type chronicle struct {
 }
 
 // chronicle begins to write the term into the history, and writes its end when it ends. It does not
-// block. It returns nil where no history is kept: several who share a place are no leaders one after the
-// other.
+// block. It returns nil where no history is kept, as for shared members: these do not lead one
+// after the other.
 func (t *Term) chronicle() *chronicle {
 	if t.e.o.History == 0 || t.m.Shared {
 		return nil
@@ -197,7 +197,7 @@ func (t *Term) record(ctx context.Context, p Past) error {
 		switch {
 		case errors.Is(err, backend.ErrNotMember) && p.Ended.IsZero():
 			t.proves(err)
-			return true, nil // what is written at its end will say all
+			return true, nil // the write at the end of the term says all of it
 		case errors.Is(err, backend.ErrNotMember) && by != backend.Member{}:
 			by = backend.Member{}
 			return false, nil
@@ -206,8 +206,9 @@ func (t *Term) record(ctx context.Context, p Past) error {
 	})
 }
 
-// recordOnce writes p while by stands. The zero Member is for a term whose member has gone: it only
-// says of itself what nobody else knows. Guarded writes go with an election that moves to another coordinator.
+// recordOnce writes p on condition that by stands: a guarded write goes with an election that moves
+// to another coordinator. by is the zero Member for a term whose member has gone: such a term only
+// adds what nobody else knows of it.
 func (t *Term) recordOnce(ctx context.Context, p Past, by backend.Member) (err error) {
 	s := t.s
 	if s.Err() != nil || t.resigned.Load() {
@@ -238,7 +239,7 @@ func (t *Term) recordOnce(ctx context.Context, p Past, by backend.Member) (err e
 	return err
 }
 
-// now is the present time as the history has it.
+// now returns the present time with the precision of the history.
 func now() time.Time { return clock.Believable(time.Now().UTC().Truncate(time.Millisecond)) }
 
 // maxWhy is how many bytes of a cause the history keeps.

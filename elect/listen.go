@@ -5,8 +5,8 @@ import "slices"
 // A listener is told of each change of the present term.
 type listener struct{ f func(*Term) }
 
-// Term returns the present term of this candidate, or nil if it does not lead. Its Check is nil at that
-// moment; call it again before work that must not be done twice. Term does not block.
+// Term returns the present term of this candidate, or nil if it does not lead. At that moment its
+// Check returns nil; call Check again before work that must not be done twice. Term does not block.
 func (e *Election) Term() *Term {
 	if t := e.present.Load(); t != nil && t.Check() == nil {
 		return t
@@ -14,10 +14,11 @@ func (e *Election) Term() *Term {
 	return nil
 }
 
-// Listen calls f with the present term, or nil, before it returns; and again each time that a term of this
-// candidate begins, or ends, with nil. The calls come in order, one at a time. A term begins for f before
-// [Election.Campaign] returns it and before Run calls its function. It ends for f when its context has
-// ended, although its work may still go on.
+// Listen calls f with the present term, or with nil if there is none, before it returns. Then it
+// calls f with each term of this candidate that begins, and with nil when a term ends. The calls
+// come in order, one at a time. A term begins for f before [Election.Campaign] returns it and
+// before Run calls its function. It ends for f when its context has ended, although its work may
+// still go on.
 //
 // f must not block, and must not call Listen or campaign. It may call [Term.Resign]; it is told of that end
 // after it has returned. Call stop to end it: no further call begins then.
@@ -54,8 +55,8 @@ func (e *Election) over(t *Term) {
 	})
 }
 
-// inTurn calls f after all that was given to it before: itself, or the goroutine that is at it calls f too.
-// The channel is closed when f has returned.
+// inTurn has f called after all funcs that were given to it before: either by itself, or by the
+// goroutine that is already calling them. The channel is closed when f has returned.
 func (e *Election) inTurn(f func()) <-chan struct{} {
 	done := make(chan struct{})
 	e.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"github.com/succession-dev/succession/internal/value"
 )
 
-// A Candidate is one who stands in line, as an observer sees it.
+// A Candidate is a member of the line, as an observer sees it.
 type Candidate struct {
 	ID       string `json:"id"`
 	Value    string `json:"value,omitempty"`
@@ -20,25 +20,30 @@ type Candidate struct {
 	Token    uint64 `json:"token"` // of its term, should it lead
 	Priority int    `json:"priority,omitempty"`
 	Site     string `json:"site,omitempty"`
-	// NotReady says why this candidate is not ready; empty if it has not said so. Only [Election.Line] tells.
+	// NotReady says why this candidate is not ready; empty if it has not said so. Only
+	// [Election.Line] fills it in.
 	NotReady string `json:"not_ready,omitempty"`
-	// Pinned says that this is nobody, and stands for ever: the gate of a pause or of a migration, or what is left of a
-	// candidate whose line was restored without its session. Nobody behind it leads.
+	// Pinned says that this member stands for ever and belongs to no process: it is the gate of a
+	// pause or of a migration, or it was restored from a backup without its session. Nobody behind
+	// it leads.
 	Pinned bool `json:"pinned,omitempty"`
 }
 
-// A Leader is who leads. The zero Leader is nobody.
+// A Leader is the candidate that leads. The zero Leader is nobody.
 type Leader struct {
 	Candidate
 	Acknowledged bool `json:"acknowledged"` // it has said that its work has begun
 }
 
-// A State says who leads, or that nobody does, and why. States are equal (==) if nothing has changed for an observer.
+// A State says who leads, or that nobody does, and why. States are equal (==) if nothing has
+// changed for an observer.
 type State struct {
 	Leader Leader // the zero Leader if nobody leads
-	// Gate is what stands first and is pinned, so that nobody leads; the zero Candidate if there is no such thing.
+	// Gate is the first member if that is pinned, so that nobody leads; otherwise the zero
+	// Candidate.
 	Gate Candidate
-	// Paused says that Gate is that of a pause. The ID of Gate is then who has paused the election, and its Value why.
+	// Paused says that Gate belongs to a pause. The ID of Gate then says who has paused the
+	// election, and its Value says why.
 	Paused bool
 	// MovedTo is the coordinator that the election has moved to; empty if it has not.
 	MovedTo string
@@ -63,8 +68,8 @@ func (s State) Err() error {
 	return ErrNoLeader
 }
 
-// StateOf returns how an election stands with this line, and its candidates. It is for who has read the line from the
-// backend; the candidates then do not say whether they are ready.
+// StateOf returns the state of an election with this line, and its candidates. It is for callers
+// that have read the line from the backend. NotReady of the candidates is empty.
 func StateOf(line backend.Line) (State, []Candidate) {
 	all := make([]Candidate, len(line.Members))
 	for i, m := range line.Members {
@@ -85,8 +90,8 @@ func StateOf(line backend.Line) (State, []Candidate) {
 	return s, all
 }
 
-// Leader returns who leads now. If nobody does, the error is an [ErrNoLeader] that says why; see [State] Err. It blocks
-// for about one round trip, or two where [backend.Refresher] takes one.
+// Leader returns who leads now. If nobody does, the error is an [ErrNoLeader] that says why; see
+// [State] Err. It blocks for about one round trip, or two where [backend.Refresher] takes one.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	s, err := e.State(ctx)
 	if err == nil {
@@ -109,9 +114,10 @@ func (e *Election) State(ctx context.Context) (State, error) {
 	return state, nil
 }
 
-// Line returns how the election stands now, and all who stand in line, in order: the leader is first. It blocks for about one round
-// trip, or one for each candidate if the coordinator knows no other way; and one more for each that is not
-// ready, and where [backend.Refresher] takes one.
+// Line returns how the election stands now, and all who stand in line, in order: the leader is
+// first. It blocks for about one round trip, or for one per candidate if the coordinator knows no
+// other way. Add one for each candidate that is not ready, and one where [backend.Refresher] takes
+// one.
 func (e *Election) Line(ctx context.Context) (State, []Candidate, error) {
 	s, err := e.fresh(ctx)
 	if err != nil {
@@ -154,7 +160,7 @@ func (e *Election) session(ctx context.Context) (backend.Session, error) {
 	return e.b.Session(ctx)
 }
 
-// fresh returns a session whose reads show what is now.
+// fresh returns a session whose reads show the present state.
 func (e *Election) fresh(ctx context.Context) (backend.Session, error) {
 	s, err := e.session(ctx)
 	if err == nil {
@@ -178,7 +184,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[State, error] {
 		var last State
 		var doubt again.Doubt[State] // an earlier leader is true if an operator has deleted the record with the fence
 		begun, newest := false, uint64(0)
-		var s backend.Session // in which line was read, until a change of it has been waited for
+		var s backend.Session // the session that has read line; nil once a change has been waited for
 		var line backend.Line
 		j := backoff.JitterOf(ctx)
 		err := again.Until(ctx, passing, func() (enough bool, err error) {

@@ -9,7 +9,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// remindOutage is how often an outage is logged that lasts.
+// remindOutage is how often an outage that lasts is logged.
 const remindOutage = time.Minute
 
 // An outage is a time in which the candidates of a backend cannot join their lines, because the
@@ -51,8 +51,8 @@ func (e *Election) interrupted(err error) {
 	}
 }
 
-// meet notes that e has met an outage. It returns how long that lasts and how many elections have met it,
-// and reports whether it is to be told.
+// meet notes that e has met an outage. It returns how long that has lasted and how many elections
+// have met it, and reports whether to log it now.
 func (e *Election) meet(root backend.Backend) (lasts time.Duration, elections int, tell bool) {
 	outages.Lock()
 	defer outages.Unlock()
@@ -75,8 +75,8 @@ func (e *Election) restored() {
 	}
 }
 
-// forget takes e out of the outage that it has met, which it returns; nil if there is none. If over is true
-// the outage is over for all, and otherwise when nobody is left whom it concerns.
+// forget takes e out of the outage that it has met, which it returns; nil if there is none. If over
+// is true, the outage is over for all. Otherwise it is over when no election is left in it.
 func (e *Election) forget(over bool) *outage {
 	root, ok := rootOf(e.b)
 	if !ok {
@@ -94,7 +94,7 @@ func (e *Election) forget(over bool) *outage {
 	return o
 }
 
-// rootOf returns the backend that others show in another way (package view). It reports false if that
+// rootOf returns the backend below the views of package view. It reports false if that backend
 // cannot be compared with others.
 func rootOf(b backend.Backend) (backend.Backend, bool) {
 	for {

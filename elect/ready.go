@@ -24,7 +24,7 @@ type readiness struct {
 
 	mu      sync.Mutex
 	why     error         // nil if ready
-	changed chan struct{} // closed, and made anew, when a ready candidate is not ready any more, or the other way round
+	changed chan struct{} // closed and made anew when a candidate becomes ready or unready
 }
 
 // newReadiness asks once. It returns nil for a candidate without Ready.
@@ -37,8 +37,8 @@ func newReadiness(ctx context.Context, ask func(context.Context) error) *readine
 	return r
 }
 
-// now returns nil if the candidate is ready, and otherwise why not; and before that a channel that is closed
-// when it changes. A candidate without Ready is ready for ever.
+// now returns why the candidate is not ready, or nil if it is, and a channel that is closed when it
+// becomes ready or unready. A candidate without Ready is always ready.
 func (r *readiness) now() (changed <-chan struct{}, why error) {
 	if r == nil {
 		return nil, nil
@@ -53,7 +53,7 @@ func (r *readiness) look(ctx context.Context) {
 	defer cancel()
 	why := r.ask(bounded)
 	if ctx.Err() != nil {
-		return // the answer may be that of a question that was given up
+		return // ctx has ended: the answer may say only that
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -71,10 +71,10 @@ func (r *readiness) keepAsking(ctx context.Context) {
 	}
 }
 
-// watchReady ends the term when the leader is not ready, and somebody stands behind who may be.
+// watchReady ends the term when the leader is not ready and a member behind it may be.
 func (t *Term) watchReady(ctx context.Context) {
 	wait := backoff.New(ctx)
-	told := false // that it leads on
+	told := false // whether it has logged that it leads on
 	for ctx.Err() == nil {
 		changed, why := t.st.ready.now()
 		if why == nil {

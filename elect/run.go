@@ -18,16 +18,16 @@ import (
 //
 //   - what fn returned, nil included, if fn returned while leading, or called
 //     [Term.Resign] while leading, unless that matches [ErrStepDown];
-//   - what fn returned, with the cause of ctx in its text, if ctx ended and fn failed with something else than that:
-//     an error of the last work is not taken for an end in order;
+//   - what fn returned, with the cause of ctx in its text, if ctx ended and fn failed with another
+//     error than that;
 //   - the cause of ctx, if ctx ended otherwise. It also matches the Err of ctx, such as [context.Canceled];
 //   - the error of [Election.Campaign] otherwise.
 //
 // An fn that wants to give leadership away, and to stand in line again at the end, returns
-// [ErrStepDown], or an error that wraps it and says why. If it does so soon after it was called, within
-// about a session time, or if it is soon found not ready ([Options] Ready), Run pauses before it joins again: for up to a second, and then longer from time to
-// time, up to a minute, until a term lasts. So a candidate that cannot work does not go round in circles
-// with the others.
+// [ErrStepDown], or an error that wraps it and says why. If a term ends so, or because the
+// candidate is not ready ([Options] Ready), and lasted less than about a session time, Run pauses
+// before it joins again: for up to a second at first, then longer each time, up to a minute, until
+// a term lasts. So candidates that cannot work do not take turns without end.
 //
 // Before Run returns, fn has returned and the member has left the line. Leaving takes at
 // most [Options] ResignTimeout; what is not done by then is tried again in the
@@ -84,7 +84,7 @@ func (t *Term) lead(ctx context.Context, fn func(ctx context.Context, t *Term) e
 	return lost, err
 }
 
-// told returns the result of Run after ctx has ended, and fn has returned err.
+// told returns the result of Run when ctx has ended and fn has returned err.
 func (t *Term) told(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	if t.failed(ctx, err) {
@@ -93,7 +93,7 @@ func (t *Term) told(ctx context.Context, err error) error {
 	return alsoErr(ctx, cause)
 }
 
-// failed reports whether err, which fn has returned, says more than that fn was to end.
+// failed reports whether err, which fn has returned, says more than that fn was told to end.
 func (t *Term) failed(ctx context.Context, err error) bool {
 	for _, echo := range []error{context.Canceled, ctx.Err(), context.Cause(ctx), context.Cause(t.ctx), ErrLost, ErrStepDown} {
 		if errors.Is(err, echo) {

@@ -16,20 +16,21 @@ type standing struct {
 	e      *Election
 	s      backend.Session
 	m      backend.Member
-	stop   func()         // ends the telling of heartbeats; nil if nobody listens
-	lost   atomic.Bool    // the end of the session has been told
-	ahead  backend.Member // the one that this one waits for, as was told last
+	stop   func()         // stops the trace of heartbeats; nil if nothing is traced
+	lost   atomic.Bool    // whether the end of the session has been traced
+	ahead  backend.Member // the member that m waits for, as it was last traced
 	marked bool           // see mark
 
 	ready    *readiness     // nil for a candidate without Ready
-	asking   sync.WaitGroup // what runs for ready
-	cancel   func()         // ends that
-	recorded bool           // that it is not ready; belongs to what runs, and then to leave
-	told     bool           // that it is first and not ready
-	newest   uint64         // the last position in the line when it was found that nobody in it can lead instead; 0 before
+	asking   sync.WaitGroup // the goroutines that run for ready
+	cancel   func()         // ends these goroutines
+	recorded bool           // whether there is a record that m is not ready; used by those goroutines, and after them by leave
+	told     bool           // whether it was logged that m is first and not ready
+	newest   uint64         // the last position in the line when nobody in it could lead instead; 0 before
 }
 
-// joined begins the standing of m, and tells of it. What runs for it lasts until leave, also if ctx ends.
+// joined begins the standing of m, and tells of it. The goroutines that run for it last until
+// leave, also if ctx ends.
 func (e *Election) joined(ctx context.Context, s backend.Session, m backend.Member, ready *readiness) *standing {
 	e.o.Logger.Info("joined", "key", m.Key, "position", m.Position)
 	e.trace(trace.Event{Kind: trace.Joined, Member: m})
@@ -61,12 +62,12 @@ func (st *standing) tellLost() {
 	}
 }
 
-// tellSession tells of s, unless this candidate has used it before.
+// tellSession traces s, unless this candidate has used it before.
 func (e *Election) tellSession(s backend.Session) {
 	if e.o.Trace == nil {
 		return
 	}
-	done := s.Done() // a session that is wrapped anew for each caller has the same
+	done := s.Done() // it stays the same for a session that is wrapped anew for each caller
 	e.mu.Lock()
 	known := e.newest == done
 	e.newest = done

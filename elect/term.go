@@ -31,7 +31,7 @@ type Term struct {
 	cancel context.CancelCauseFunc
 
 	began time.Time
-	gate  uint64       // what the header named when the term began: it has gone, or the member would not be first
+	gate  uint64       // the gate in the header when the term began: it has gone, because the member is first
 	alive atomic.Int64 // the newest Deadline while the session lived, as a time since began
 
 	watching sync.WaitGroup
@@ -115,8 +115,8 @@ func (t *Term) Deadline() time.Time {
 }
 
 // SessionDeadline is when another can lead at the earliest, if the coordinator does not
-// confirm the session before: [Options] Margin after Deadline. End by force, before it,
-// what does not end with Context, such as another process. It is otherwise like Deadline.
+// confirm the session before: [Options] Margin after Deadline. Before that instant, end by force
+// any work that does not end with Context, such as another process. It is otherwise like Deadline.
 func (t *Term) SessionDeadline() time.Time { return t.s.Deadline() }
 
 // Check returns nil while the leader's work may begin, and afterwards the cause of the
@@ -141,12 +141,12 @@ func (t *Term) lose(why error) {
 	t.cancel(&LostError{Election: t.e.name, Token: t.token, Err: why})
 }
 
-// watchDeadline ends the term when its deadline comes. It also logs the end, whatever the cause: nothing
-// else does so before the work has ended.
+// watchDeadline ends the term when its deadline comes. It also logs the end of the term, whatever
+// the cause, because nothing else does before the work has ended.
 func (t *Term) watchDeadline() {
 	defer func() {
 		t.tellEnd()
-		if !t.resigned.Load() { // otherwise Resign does it, after the leave
+		if !t.resigned.Load() { // otherwise Resign calls tellEnd, after the member has left
 			t.deadline.Stop()
 		}
 	}()
@@ -208,9 +208,10 @@ func (t *Term) watchPlace(ctx context.Context, p *backend.Place) {
 	})
 }
 
-// heed ends the term if the header says that the leader is to resign, or that the election is paused. Whoever asks
-// knows the member's token by the fence as it is now, which may have been raised since the term began. A larger number
-// is that of nobody who leads: obeyed, it would end this term and all later ones.
+// heed ends the term if the header asks the leader to resign, or says that the election is paused.
+// The request names the leader by a token with the present fence, which may have been raised since
+// the term began. A larger number names no leader, and heed ignores it: otherwise it would end this
+// term and all later ones.
 func (t *Term) heed(p *backend.Place) {
 	h := &p.Header
 	asked := t.token <= h.Resign && h.Resign <= max(t.token, p.Token)
@@ -248,8 +249,8 @@ func (t *Term) retry(ctx context.Context, watch func() error) {
 	}
 }
 
-// proves reports whether err proves that the member or its session has gone, and then ends the term. Each error
-// of a call to the coordinator that is made for the term is given to it.
+// proves reports whether err proves that the member or its session has gone. If so, it ends the
+// term. Every error of a call that is made for the term goes through it.
 func (t *Term) proves(err error) bool {
 	switch {
 	case errors.Is(err, backend.ErrNotMember):
@@ -286,19 +287,18 @@ func (t *Term) Get(ctx context.Context, record string) (backend.Record, error) {
 }
 
 // Put writes a record of the coordinator on condition that the leader's member still
-// stands. The coordinator checks that in the same atomic step. So once another can lead,
-// Put fails with [backend.ErrNotMember] or [backend.ErrSessionEnded], whatever clocks do.
-// That proves that the term has ended, so before Put returns such an error, Context has ended
-// too. Only the member counts: if it still stands after the end of [Term.Context], Put
-// succeeds although Check fails.
+// stands. The coordinator checks that in the same atomic step. So once another candidate can lead,
+// Put fails with [backend.ErrNotMember] or [backend.ErrSessionEnded], whatever clocks do. Before
+// Put returns such an error, it ends the term and so Context. Only the member counts: if it still
+// stands after the end of [Term.Context], Put succeeds although Check fails.
 //
 // If at is not [backend.Any], the record must also still have that version; [backend.Absent] means
 // that there must be no record. Put blocks for about one round trip, on ZooKeeper for two. Its
 // error matches [errors.ErrUnsupported] if the backend has no records.
 //
-// Put refuses, with [backend.ErrInvalid], the names that belong to the election E itself:
-// E, E.fence, E.history, E.unready, and names below E/, where a record could be taken for a member.
-// Choose another name, such as E-position.
+// Put fails with [backend.ErrInvalid] for names that belong to the election E itself: E, E.fence,
+// E.history, E.unready, and names below E/, where a record could be taken for a member. Choose
+// another name, such as E-position.
 func (t *Term) Put(ctx context.Context, record string, value []byte, at backend.Version) (backend.Version, error) {
 	if err := t.own(record); err != nil {
 		return 0, err
@@ -307,7 +307,7 @@ func (t *Term) Put(ctx context.Context, record string, value []byte, at backend.
 	return v, t.guarded(err)
 }
 
-// own refuses the names that belong to the election itself.
+// own fails for the names that belong to the election itself.
 func (t *Term) own(record string) error {
 	if e := t.e.name; record == e || record == e+naming.Fence || record == e+naming.History || strings.HasPrefix(record, e+"/") ||
 		record == e+naming.Unready || strings.HasPrefix(record, e+naming.Unready+"/") {
@@ -341,9 +341,9 @@ func (t *Term) Delete(ctx context.Context, record string, at backend.Version) er
 // The function of [Election.Run] need not call it. If it does, while leading, Run returns
 // what the function returns, and does not campaign again.
 //
-// An error means that the member still stands. A goroutine removes it as soon as that is
-// possible. A caller that cannot wait closes the backend. If the process ends, the
-// coordinator ends the session.
+// An error means that the member still stands. A goroutine removes it as soon as that is possible.
+// If you cannot wait for that, close the backend. If the process ends, the coordinator ends the
+// session.
 func (t *Term) Resign(ctx context.Context) error {
 	if !t.resigned.CompareAndSwap(false, true) {
 		<-t.left
@@ -351,8 +351,8 @@ func (t *Term) Resign(ctx context.Context) error {
 	}
 	defer close(t.left)
 	t.cancel(ErrResigned)
-	// The next in line does not wait for what watched the term: that ends beside, and does nothing
-	// more that counts, as its contexts have ended.
+	// Leaving does not wait for the goroutines that watched the term: their contexts have ended, so
+	// they do nothing more that counts.
 	t.tellEnd()
 	if overdue := t.overdue.Load(); overdue != nil {
 		overdue.Stop()

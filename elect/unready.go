@@ -9,7 +9,8 @@ import (
 	"github.com/succession-dev/succession/internal/unready"
 )
 
-// recordReadiness keeps the record of a member as its readiness is, until ctx ends.
+// recordReadiness writes or deletes the member's record whenever its readiness changes, until ctx
+// ends.
 func (st *standing) recordReadiness(ctx context.Context) {
 	wait := backoff.New(ctx)
 	for ctx.Err() == nil {
@@ -33,7 +34,8 @@ func (st *standing) recordReadiness(ctx context.Context) {
 	}
 }
 
-// record writes that the member is not ready, or if why is nil that it is.
+// record writes that the member is not ready, and why. If why is nil, it deletes that and rings the
+// bell.
 func (st *standing) record(ctx context.Context, why error) error {
 	e := st.e
 	name, own := unready.Record(e.name, st.m.Position), &backend.If{Member: st.m}
@@ -42,7 +44,7 @@ func (st *standing) record(ctx context.Context, why error) error {
 			return err
 		}
 		if _, err := st.s.Put(ctx, unready.Folder(e.name), nil, nil); err != nil {
-			return err // and all of it is done again: whoever waits for the bell must hear it
+			return err // the caller repeats all of it, so that those who wait for the bell hear it
 		}
 		st.recorded = false
 		e.o.Logger.Info("ready", "key", st.m.Key)

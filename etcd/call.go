@@ -102,8 +102,8 @@ func (s *session) send(ctx context.Context, t txn, limit time.Duration) (*client
 // the answer.
 var errStrange = errors.New("the answer is none to the request; what answers there?")
 
-// answeredBy reports whether the answer has the form that t asks for. So whoever has sent t
-// may take the answer apart without another look.
+// answeredBy reports whether the answer has the form that t asks for. So the caller may take the
+// answer apart without further checks.
 func (t txn) answeredBy(resp *clientv3.TxnResponse) bool {
 	ops := t.then
 	if !resp.Succeeded {
@@ -150,13 +150,13 @@ func (s *session) once(ctx context.Context, t txn) (*clientv3.TxnResponse, error
 // longest is how long the last attempt waits for its answer.
 func (s *session) longest() time.Duration { return max(s.ttl, minAttempt) }
 
-// either sends t, of which only one copy can take effect: when one has, the condition of t does not hold any
-// more, and will never hold again. If no answer comes in time, or it is lost, either sends two more copies, see
-// [first]. The answer of the copy that has taken effect is that of t.
+// either sends t, of which only one copy can take effect: after that, the condition of t never
+// holds again. If no answer comes in time, or it is lost, either sends two more copies, see
+// [first]. The answer of the copy that has taken effect is the answer of t.
 //
-// If an answer says that the condition does not hold, another copy may have taken effect before, whose answer
-// is still to come. So that counts only once all copies have said so, or if untouched reports of the answer
-// that no copy has taken effect before it, and that none will.
+// If an answer says that the condition does not hold, another copy may have taken effect before,
+// and its answer may still come. So that answer counts only if all copies have said so, or if
+// untouched reports that no copy has taken effect before it, and that none will.
 func (s *session) either(ctx context.Context, t txn, untouched func(*clientv3.TxnResponse) bool) (*clientv3.TxnResponse, error) {
 	done, err := s.turn(ctx)
 	if err != nil {
@@ -208,15 +208,15 @@ func (s *session) either(ctx context.Context, t txn, untouched func(*clientv3.Tx
 }
 
 // persist sends t, which may be repeated, until it is answered. If a server does not
-// answer, or has not taken t, it asks another; see [first]. It ends at the latest when
-// the session does, and the session ends also if etcd answers nobody. lost reports that
-// an answer was lost before: what was sent then may yet take effect.
+// answer, or has not taken t, it asks another; see [first]. It ends at the latest with the session,
+// which also ends if etcd never answers. lost reports that an answer was lost before: what was sent
+// then may yet take effect.
 func (s *session) persist(ctx context.Context, t txn) (resp *clientv3.TxnResponse, lost bool, err error) {
 	return s.persistFor(ctx, ctx, t)
 }
 
-// persistFor is persist for a caller who is gone when ctx ends. Nothing more is sent then. The answer to what
-// has been sent is waited for until requests ends.
+// persistFor is persist for a caller that goes when ctx ends. Then it sends nothing more, but waits
+// for the answer to what it has sent until requests ends.
 func (s *session) persistFor(ctx, requests context.Context, t txn) (resp *clientv3.TxnResponse, lost bool, err error) {
 	if ctx.Err() != nil {
 		return nil, false, context.Cause(ctx)

@@ -13,11 +13,12 @@ import (
 	"github.com/succession-dev/succession/backend/kit"
 )
 
-// Free returns the first item that nobody claims; see [backend.Items]. It is one transaction, which reads the claims
-// and some items, in the order of their keys. That is nearly the order in which they were appended, see [itemKey]. An
-// item that was not read has a larger number in its key than all that were, and so a larger position than that number.
-// So the first free one of those read is the first of all, unless its position is larger than the last number that was
-// read. Then Free reads again, and more.
+// Free returns the first item that nobody claims; see [backend.Items]. It is one transaction, which
+// reads the claims and some items, in the order of their keys. That is nearly the order in which
+// they were appended, see [itemKey]. An item that was not read has a larger number in its key than
+// all that were, and so a larger position than that number. So the first free one of those read is
+// the first of all, unless its position is larger than the last number that was read. Then Free
+// reads again, and more.
 func (s *session) Free(ctx context.Context, items, claims string) (backend.Member, error) {
 	folder := s.b.folder(items)
 	s.mu.Lock()
@@ -61,15 +62,15 @@ func (s *session) Free(ctx context.Context, items, claims string) (backend.Membe
 	}
 }
 
-// A reach is how far a session reads the items of a line, to find the first that is free: as far as would have been
-// enough the last time, and as much again. etcd counts all keys of a range, also if it is to return the first few. So
-// the range has an end.
+// A reach is how far a session reads the items of a line, to find the first that is free: as far as
+// would have been enough the last time, and as much again. etcd counts all keys of a range, also if
+// it is to return the first few. So the range has an end.
 type reach struct {
 	limit int64
 	upTo  uint64 // the number in the key at which the range ends
 }
 
-// maxReaches is of how many lines a session remembers how far it reads.
+// maxReaches is for how many lines a session remembers how far it reads.
 const maxReaches = 1 << 10
 
 // reach notes that item was found among those read, in order, when so many were claimed.
@@ -91,9 +92,9 @@ func (s *session) reach(items string, read []backend.Member, item backend.Member
 	s.reaches[items] = reach{int64(max(needed, claimed+2)), last + max(2*(last-first), 256)}
 }
 
-// Claim is JoinShared for a member that claims the item; see [backend.Sharer]. The transaction that creates the key
-// demands that the item stands, and reads the other claims before. So it tells whether one of them is for the same
-// item.
+// Claim is JoinShared for a member that claims the item; see [backend.Sharer]. The transaction that
+// creates the key demands that the item stands, and reads the other claims before. So it tells
+// whether one of them is for the same item.
 func (s *session) Claim(ctx context.Context, line, value, record string, item backend.Member) (backend.Joined, error) {
 	if err := s.checkNesting(ctx, line); err != nil {
 		return backend.Joined{}, err
@@ -123,8 +124,8 @@ func (s *session) Claim(ctx context.Context, line, value, record string, item ba
 	})
 }
 
-// judgeClaim says where a claim stands of which that is not known, because the answer to its creation was lost, or
-// because others have claimed the same item.
+// judgeClaim returns the place of a claim if that is not known, because the answer to its creation
+// was lost, or because others have claimed the same item.
 func (s *session) judgeClaim(ctx context.Context, m, item backend.Member) (*backend.Place, error) {
 	heartbeat, resp, err := s.ask(ctx, m, clientv3.OpGet(s.b.folder(m.Line), clientv3.WithPrefix()),
 		clientv3.OpGet(s.b.member(item), clientv3.WithKeysOnly()))

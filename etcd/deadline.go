@@ -17,14 +17,14 @@ import (
 	"github.com/succession-dev/succession/backend/kit/clock"
 )
 
-// MaxMargin is the TTL less [Options] Margin, less the quarter between two heartbeats,
-// and less a sixth for a heartbeat that is answered slowly; see [backend.Session].
+// MaxMargin is the TTL minus [Options] Margin, minus the quarter between two heartbeats, and minus
+// a sixth for a heartbeat with a slow answer; see [backend.Session].
 func (s *session) MaxMargin() time.Duration { return s.ttl*7/12 - s.margin }
 
-// Deadline lies a TTL after the newest confirmed heartbeat was sent, less [Options]
-// Margin; see [backend.Session]. Every session keeps it in the future, whether it has a
-// member in line or not. While a member is first, a heartbeat is confirmed only by a
-// [proof] that it has reached the one leader that etcd has.
+// Deadline lies a TTL after the newest confirmed heartbeat was sent, minus [Options] Margin; see
+// [backend.Session]. Every session keeps it in the future, whether it has a member in line or not.
+// While a member is first, a heartbeat is confirmed only by a [proof] that it has reached the one
+// leader that etcd has.
 func (s *session) Deadline() time.Time { return time.Now().Add(s.left()) }
 
 // over returns why the session is over once its deadline has passed, and nil before that.
@@ -57,7 +57,7 @@ func (s *session) beat(proven bool, roundTrip, slack time.Duration) {
 	}
 }
 
-// hitch notes why the lease is not to be trusted for now; nil means that it is.
+// hitch notes why the lease cannot be trusted for now; nil means that it can.
 func (s *session) hitch(why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +70,7 @@ type keeper struct {
 	stream *stream // nil for none
 	failed bool    // the one before was given up
 
-	noticed clock.Instant // that etcd is in another term than the lease is of; zero for not
+	noticed clock.Instant // when it noticed that etcd is in another term than the lease; zero if it is not
 	delay   time.Duration // after which a session that does not lead takes another lease
 	roll    roll
 }
@@ -222,9 +222,8 @@ func (s *session) exchange(st *stream) (ack, error) {
 
 // leisure returns for how long a session that does not lead still keeps a lease of
 // another term. All sessions learn of a new leader of etcd at the same moment, and should
-// not all write at that moment. They have the time: a former leader has none of their
-// leases revoked before it has seen them run out, and heartbeats are a quarter of the TTL
-// apart.
+// not all write at that moment. They have time for that: a former leader revokes none of their
+// leases before it has seen them run out, and heartbeats are a quarter of the TTL apart.
 func (k *keeper) leisure() time.Duration {
 	if k.noticed.IsZero() {
 		return k.s.ttl

@@ -15,11 +15,10 @@ import (
 	"github.com/succession-dev/succession/backend/kit"
 )
 
-// errLeaseGone says that etcd does not know the session's lease any more.
+// errLeaseGone says that etcd no longer knows the session's lease.
 var errLeaseGone = errors.New("etcd knows its lease no more: it has expired or was revoked")
 
-// errOutdated says that etcd does not know a lease any more, and that the session has
-// given it up.
+// errOutdated says that etcd no longer knows a lease, and that the session has given it up.
 var errOutdated = errors.New("the session has another lease by now")
 
 // A lostError says that another server may answer the request. Either no answer came, and
@@ -38,8 +37,8 @@ func isLost(err error) bool {
 
 // refusals are the errors of servers that have not passed a request on, where another
 // server may. Such a server lags behind in what it has applied (server/etcdserver,
-// processInternalRaftRequestOnce), or is a learner, or has just started and knows
-// nobody's version yet (server/etcdserver/api/v3rpc, interceptor.go).
+// processInternalRaftRequestOnce), or is a learner, or has just started and does not know the other
+// servers' versions yet (server/etcdserver/api/v3rpc, interceptor.go).
 var refusals = []error{
 	rpctypes.ErrTooManyRequests,
 	rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner),

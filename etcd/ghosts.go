@@ -12,9 +12,9 @@ import (
 )
 
 // Ghosts are those keys of a session at which no member may stand, and at which a request
-// to create one may still take effect: its answer was lost, or nobody waited for it. The
-// session watches these keys until it ends, and deletes what appears. After that nothing
-// can appear any more, as its leases are gone.
+// to create one may still take effect: its answer was lost, or its caller has gone. The session
+// watches these keys until it ends, and deletes what appears. After that nothing can appear,
+// because its leases are gone.
 type ghosts struct {
 	s      *session
 	signal chan struct{} // has room for one: there may be something to do
@@ -142,7 +142,7 @@ func (g *ghosts) delete(key string, gh *ghost) error {
 	return nil
 }
 
-// disown deletes whatever appears under the name, for as long as the session lives.
+// disown deletes everything that appears under the name, for as long as the session lives.
 func (s *session) disown(line, name string) {
 	s.doubt(line, name)
 	s.ghosts.add(s.b.folder(line) + name)

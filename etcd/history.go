@@ -16,7 +16,7 @@ type history struct {
 	mu       sync.Mutex
 	cluster  uint64
 	revision int64
-	reset    error // for good: nobody knows how far the log had really got
+	reset    error // for good, because it is not known how far the log had really come
 }
 
 // floor returns the least revision that the answer to a request sent now can have, if the

@@ -27,9 +27,9 @@ const maxChecked = 1 << 14
 // its member has left, or Join has been given up, the key becomes one of the session's
 // [ghosts]. What etcd refuses leaves none.
 //
-// If it is to tell of a record, the transaction reads too: that record, the header, and whether the line is empty. It reads before it writes,
-// and at the same revision. So it tells where m stands if m is the first; whoever joins behind others asks
-// [session.Ahead].
+// If it is to tell of a record, the transaction reads too: that record, the header, and whether the
+// line is empty. It reads before it writes, and at the same revision. So if m is the first, it
+// returns the place of m; a member behind others asks [session.Ahead].
 func (s *session) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
 	return s.join(ctx, line, value, false, s.firstLook(line, record))
 }
@@ -59,7 +59,7 @@ func (s *session) firstLook(line, record string) *firstLook {
 }
 
 // crowd is how many members of a session in one line make a crowd. To count a line, etcd goes through
-// its keys in memory, and writes nothing meanwhile. So who joins a crowd does not ask.
+// its keys in memory, and writes nothing meanwhile. So a member that joins a crowd does not ask.
 const crowd = 8
 
 // join joins. look is what is read too; nil for nothing.
@@ -122,7 +122,7 @@ func (s *session) create(ctx context.Context, line, name, value string, look *fi
 	switch {
 	case err != nil && s.Ended() != nil:
 		return j, err
-	case err != nil && !lost && resp == nil && s.undone(ctx, key, err): // with resp, it stands and could not be moved
+	case err != nil && !lost && resp == nil && s.undone(ctx, key, err): // with resp, the member stands and could not be moved
 		s.free(line, name)
 		return j, err
 	case err != nil:
@@ -220,8 +220,8 @@ func (s *session) take(line string, shared bool) (name string, standing int) {
 	return name, n.taken
 }
 
-// numbers are those in the names of one line. They grow as long as a name is taken, so that no
-// search for a free one is needed.
+// numbers are the numbers in the names of one line. They grow as long as a name is taken, so that
+// no search for a free one is needed.
 type numbers struct{ last, taken int }
 
 // occupy notes that m stands under the name that take has returned for it.
@@ -259,8 +259,8 @@ func (s *session) doubt(line, name string) {
 // checkNesting refuses a line if another election stands within its folder, or if the
 // line is within the folder of another election. etcd's own clients take every key below
 // the folder for a member, and would wait for the wrong ones. It asks once for each line,
-// also if many join at once. Our own clients are not deceived, so it does not matter for
-// them what somebody does later.
+// also if many join at once. Our own clients recognize such keys, so a later election there does
+// them no harm.
 func (s *session) checkNesting(ctx context.Context, line string) error {
 	b := s.b
 	for {

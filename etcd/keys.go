@@ -12,9 +12,9 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// Our lease IDs begin with leaseMark. So the name of a member tells it from a record also
-// when it is pinned and has no lease any more. etcd lets the client choose the ID
-// (etcdserverpb, LeaseGrantRequest.ID).
+// Our lease IDs begin with leaseMark. So the name distinguishes a member from a record, also if the
+// member is pinned and has no lease. etcd lets the client choose the ID (etcdserverpb,
+// LeaseGrantRequest.ID).
 const leaseMark = 0x5ecc << 48
 
 func newLeaseID() int64 { return leaseMark | rand.Int64N(1<<48) }
@@ -40,7 +40,8 @@ func (b *Backend) member(m backend.Member) string { return b.folder(m.Line) + m.
 // memberKey returns the name of the nth member of a session in one line; lease is the
 // session's first. The first member has the name that etcd's own elections give it
 // (client/v3/concurrency, election.go). Nobody reads the number; the name must only be unique
-// in the line. It tells who is shared: what is said of a key alone has no value.
+// in the line. The name also says whether the member is shared, because an answer with keys alone
+// has no values.
 func memberKey(lease int64, nth int, shared bool) string {
 	key := fmt.Sprintf("%x", lease)
 	if nth > 1 {
@@ -52,13 +53,14 @@ func memberKey(lease int64, nth int, shared bool) string {
 	return key
 }
 
-// itemKey returns the name of an item that is appended when the log is known to have the revision. So its position is
-// larger. A random number follows, because many may append at one revision.
+// itemKey returns the name of an item that is appended when the log is known to have the revision.
+// So its position is larger. A random number follows, because many may append at one revision.
 func itemKey(revision int64) string {
 	return fmt.Sprintf("%s-%d", itemMark(uint64(revision)), 2+rand.IntN(1<<31-2))
 }
 
-// itemMark returns what the names of items begin with that were appended when the log was known to have the revision.
+// itemMark returns what the names of items begin with that were appended when the log was known to
+// have the revision.
 func itemMark(revision uint64) string { return fmt.Sprintf("%x", leaseMark|revision&(1<<48-1)) }
 
 // appendedAfter returns the revision in the name of an item; 0 if it is none.

@@ -47,7 +47,8 @@ func (s *session) Lines(ctx context.Context) (map[string]int, error) {
 	return lines, nil
 }
 
-// Survey returns what is at each name; see [backend.Surveyor]. It reads all keys below the prefix, with their values.
+// Survey returns what is at each name; see [backend.Surveyor]. It reads all keys below the prefix,
+// with their values.
 func (s *session) Survey(ctx context.Context) (map[string]backend.Standing, error) {
 	resp, err := s.read(ctx, clientv3.OpGet(s.b.o.Prefix, clientv3.WithPrefix()))
 	if err != nil {

@@ -41,8 +41,8 @@ func (s *session) view(line string) (v view, err error) {
 	return v, err
 }
 
-// aheadIn says where m stands in the view. known is false if the view does not tell: who is
-// pinned, and whether a key with a strange name is that of a member.
+// aheadIn says where m stands in the view. known is false if the view cannot decide it: a view does
+// not show which members are pinned, or whether a key with a strange name belongs to a member.
 func (s *session) aheadIn(ctx context.Context, m backend.Member, v view) (p backend.Place, known bool, err error) {
 	i, stands := slices.BinarySearchFunc(v.keys, int64(m.Position), func(kv *mvccpb.KeyValue, position int64) int {
 		return cmp.Compare(kv.CreateRevision, position)

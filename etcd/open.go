@@ -43,8 +43,8 @@ const (
 	// gRPC's own default is two minutes. It is also the longest attempt.
 	maxReconnect = 3 * time.Second
 
-	// maxAnswer is the longest answer that is read. The bound of etcd's client is 2 GiB, that of gRPC 4 MiB. A line of ten thousand
-	// members with the longest values takes a third of it.
+	// maxAnswer is the longest answer that is read. The bound of etcd's client is 2 GiB, that of
+	// gRPC 4 MiB. A line of ten thousand members with the longest values takes a third of it.
 	maxAnswer = 128 << 20
 )
 
@@ -65,7 +65,8 @@ const (
 //   - user, and password-file or password-env: the file or the environment variable
 //     that holds the password.
 //
-// Open reads the files that the URL names. It does not connect; [Backend.Session] does. The caller closes the backend.
+// Open reads the files that the URL names. It does not connect; [Backend.Session] does. The caller
+// closes the backend.
 func Open(u *coordinator.URL) (*Backend, error) {
 	b, err := open(u)
 	return b, driver.Wrap("open", "", err)
@@ -190,8 +191,8 @@ type Backend struct {
 
 	o Options
 
-	queueing time.Duration // the constant of that name, but for tests
-	strict   releases      // the variable of that name, but for tests
+	queueing time.Duration // the constant of that name, except in tests
+	strict   releases      // the variable of that name, except in tests
 
 	log      history
 	unlisted atomic.Bool   // etcd denies the list of its members
@@ -210,12 +211,12 @@ var _ backend.Backend = (*Backend)(nil)
 // after the backend. New does not block and does not talk to etcd. It fails with
 // [backend.ErrInvalid] if the client or an option cannot be used.
 //
-// The client should have DialKeepAliveTime set, to 10 s for example. Without it, a
-// connection whose server has vanished is noticed only by requests that get no answer.
+// The client should have DialKeepAliveTime set, to 10 s for example. Without it, only requests that
+// get no answer show that a connection's server has vanished.
 //
 // New refuses a client without a connection, such as one that is embedded in a server. It
-// also refuses a client to which package namespace was applied: that client would see
-// other keys than the streams that a session opens for itself. Use [Options] Prefix.
+// also refuses a client to which package namespace was applied: that client would see other keys
+// than the session's own streams. Use [Options] Prefix.
 func New(client *clientv3.Client, o *Options) (*Backend, error) {
 	f, err := o.filled()
 	if err != nil {
@@ -265,8 +266,8 @@ func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
 	return b.sessions.Session(ctx)
 }
 
-// open opens a session: it asks etcd for a lease until one is granted or ctx ends. Before the first it makes the client.
-// That sends nothing, unless a password has to be exchanged for a token.
+// open opens a session: it asks etcd for a lease until one is granted or ctx ends. Before the first
+// it makes the client. That sends nothing, unless a password has to be exchanged for a token.
 func (b *Backend) open(ctx context.Context) (kit.Session, error) {
 	if b.client == nil {
 		client, err := b.dial(ctx)

@@ -27,19 +27,18 @@ type Options struct {
 	// s.
 	TTL time.Duration
 
-	// Prefix is what all keys begin with, such as "app/". It is used as it is. If it is
-	// empty, the election "leader" is the one that "etcdctl elect leader" joins.
+	// Prefix begins all keys, such as "app/". It is used as it is. If it is empty, the election
+	// "leader" is the one that "etcdctl elect leader" joins.
 	Prefix string
 
 	// ConnectTimeout bounds the opening of a session. 0 means 4 s, so that a wrong
 	// address is reported within five.
 	ConnectTimeout time.Duration
 
-	// Margin is how long before the end of the lease the session's deadline lies. It
-	// covers what the client cannot know: how much the rate of its clock differs from
-	// that of the server's. At most half of the granted TTL, because heartbeats are a
-	// quarter of it apart. 0 means a tenth of the TTL and at least 1 s, but never more
-	// than a fifth of it.
+	// Margin is how long before the end of the lease the session's deadline lies. It covers what
+	// the client cannot know: how much faster or slower the server's clock runs. At most half of
+	// the granted TTL, because heartbeats are a quarter of it apart. 0 means a tenth of the TTL and
+	// at least 1 s, but never more than a fifth of it.
 	Margin time.Duration
 
 	// Logger gets the log messages. nil discards them.

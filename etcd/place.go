@@ -86,7 +86,7 @@ func (s *session) placeWatch(m backend.Member, p *backend.Place, removed *bool) 
 // In all three, one revision tells that m itself still stands, and what the header says. left
 // says that the one in front is known to have gone.
 func (s *session) lookAgain(ctx context.Context, m backend.Member, after *backend.Place, left bool) (p backend.Place, revision int64, err error) {
-	nobody := after.First || s.hadHead(m.Line, after.Ahead.Position) // stands in front, but for that one
+	nobody := after.First || s.hadHead(m.Line, after.Ahead.Position) // no other member than that one stands in front
 	if left && !nobody {
 		return s.ahead(ctx, m)
 	}
@@ -117,7 +117,7 @@ func (s *session) lookAgain(ctx context.Context, m backend.Member, after *backen
 // library.
 func stays(m backend.Member) bool { return m.Pinned || !ourMember.MatchString(m.Key) }
 
-// maxHeads is of how many lines a session remembers the head.
+// maxHeads is for how many lines a session remembers the head.
 const maxHeads = 1 << 14
 
 // sawHead notes that the member at the position stood at the head of the line.

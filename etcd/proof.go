@@ -17,9 +17,9 @@ import (
 //
 // An answered heartbeat proves little. A server that was etcd's leader, stood still while
 // the others elected another, and goes on, answers for some time as if it still led
-// (server/etcdserver, isActive). The others may have ended the lease, or be about to. But
-// three answers with one raft term prove that the leader of that term has renewed the
-// lease, and that no other leader had followed it by then:
+// (server/etcdserver, isActive). The others may have ended the lease, or be about to. But three
+// answers with the same raft term prove that the leader of that term has renewed the lease, and
+// that no other leader had followed by then:
 //
 //   - the answer before on the same stream, which shows that the server had reached that
 //     term when it got the heartbeat;
@@ -115,9 +115,9 @@ func (s *session) lead(ctx context.Context, m backend.Member) error {
 	}
 }
 
-// follow notes that the session does not lead by m any more.
+// follow notes that the session no longer leads by m.
 func (s *session) follow(m backend.Member) {
-	_ = s.Alive() // a deadline that has passed while somebody led has ended the session
+	_ = s.Alive() // if the deadline passed while a member led, the session has ended
 	s.proof.mu.Lock()
 	defer s.proof.mu.Unlock()
 	delete(s.proof.leading, m.Position)

@@ -87,9 +87,9 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If, op c
 //
 // If t changes or deletes a key on condition that it has a certain version, several copies of t can be sent, to
 // several servers ([session.either]): the key never has that version again. Then untouched, which is otherwise
-// nil, reports whether an answer shows the key with that version. What is to be done whatever the version is, or
-// if there is no such key, is sent once. A copy that is done late would undo what others have written or deleted
-// meanwhile.
+// nil, reports whether an answer shows the key with that version. A t without such a condition, or
+// one that demands that there is no such key, is sent once: a late copy would undo what others have
+// written or deleted meanwhile.
 //
 // If m is not known to be pinned, it must not be pinned either. A server may stand still
 // with t and do it later. If the leader has pinned m by then, it may have sealed the

@@ -16,16 +16,15 @@ import (
 	"github.com/succession-dev/succession/backend/kit/clock"
 )
 
-// A tenancy is the lease that the members of a session are attached to.
+// A tenancy is the lease to which the members of a session are attached.
 //
 // Suppose etcd's leader stands still for longer than a lease lasts, and goes on. It finds
 // that the lease has run out, because the heartbeats went to the next leader meanwhile.
-// It asks for the lease to be revoked before it hears that it does not lead any more. The
-// request may then be passed on to the new leader, which does as it is told
-// (server/etcdserver, revokeExpiredLeases). The check of leadership there does not
-// prevent this: a server that has ticked once since it went on passes it, and it comes
-// too early for a request that waits to be passed on. No heartbeat helps against that,
-// and no proof of one.
+// It asks for the lease to be revoked before it hears that it no longer leads. The request may then
+// be passed on to the new leader, which carries it out (server/etcdserver, revokeExpiredLeases).
+// The check of leadership there does not prevent this: a server that has ticked once since it went
+// on passes it, and it comes too early for a request that waits to be passed on. Neither heartbeats
+// nor their proofs help against that.
 //
 // But such a server knows only leases that were granted in its term or before, and no
 // heartbeat that it has not answered. So a session trusts a lease only in the term in
@@ -34,7 +33,7 @@ import (
 type tenancy struct {
 	lease int64
 	term  uint64 // etcd's, in which lease was granted; 0 where that is not known, or members are still to be moved
-	old   int64  // the lease before, which nobody keeps alive any more; 0 for none
+	old   int64  // the lease before, which is not kept alive; 0 if there is none
 }
 
 // present returns the lease that the session's members are attached to, or are being

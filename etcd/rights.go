@@ -122,8 +122,9 @@ func (s *session) explain(ctx context.Context, err error) error {
 	return err // it has been granted meanwhile, or nobody answers
 }
 
-// errLeaseOfOthers says that another user has attached a key to the session's lease, which had none. To attach one to it, or
-// to keep it alive, then takes the right to write that key (server/etcdserver/apply/auth.go, checkLeasePuts).
+// errLeaseOfOthers says that another user has attached a key to the session's lease, which had
+// none. To attach one to it, or to keep it alive, then takes the right to write that key
+// (server/etcdserver/apply/auth.go, checkLeasePuts).
 var errLeaseOfOthers = errors.New("another user has attached a key to its lease")
 
 func (s *session) lacks(r right, why error) error {

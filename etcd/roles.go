@@ -10,9 +10,9 @@ import (
 	"github.com/succession-dev/succession/internal/naming"
 )
 
-// Rights returns the commands that make the roles for one election, under the prefix of the URL: of a candidate,
-// of who only looks, and of an operator. Each begins with a line that says whose it is, and an empty line ends it.
-// Rights sends nothing.
+// Rights returns the commands that make the roles for one election, under the prefix of the URL: of
+// a candidate, of an observer, and of an operator. Each begins with a line that says whose role it
+// is, and ends with an empty line. Rights sends nothing.
 func Rights(u *coordinator.URL, election string) string {
 	key := prefixOf(u.Path) + election
 	commands := func(role, header, fence, below string) string {
@@ -28,10 +28,10 @@ func Rights(u *coordinator.URL, election string) string {
 		"\n# an operator\n" + commands("operator", "write", "write", "write")
 }
 
-// keysOf returns the rights on what belongs to an election: on its header, on the copy of its fence, and on its
-// members, its history and who is not ready.
+// keysOf returns the rights on the keys of an election: its header, the copy of its fence, and its
+// members, its history and the records of unready members.
 func keysOf(key, head, fence, below string) []right {
-	// Never a prefix without the slash: "jobs" is the beginning of "jobs-eu", too.
+	// The prefix must have the slash: "jobs-eu" also begins with "jobs".
 	folder := func(dir string) right { return right{below, dir, clientv3.GetPrefixRangeEnd(dir)} }
 	return []right{
 		folder(key + "/"),

@@ -58,9 +58,9 @@ func (r reread) Clone() credentials.TransportCredentials {
 //
 // For each token etcd hashes the password, which takes it a tenth of a second. With JWT, each
 // change of a user or a role makes all tokens invalid. Then all requests of a client ask for a
-// token at the same time. So they are sent one after the other, and the others take a token that was
-// asked for after they had come. As a server may stand still, nobody waits longer than
-// minAttempt for the answer to another's request before the next one is sent.
+// token at the same time. So these requests are sent one after the other, and a caller takes a
+// token that was asked for after it had come. Because a server may stand still, no caller waits
+// longer than minAttempt for the answer to another's request before it sends its own.
 type authenticator struct {
 	clientv3.Auth
 	password *security.Secret

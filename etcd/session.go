@@ -40,7 +40,7 @@ type session struct {
 
 	mu      sync.Mutex
 	tenancy tenancy
-	hitched error               // what may be going to end it; nil for nothing
+	hitched error               // what may end the session soon; nil if nothing
 	taken   map[string]*taken   // by line and name
 	numbers map[string]*numbers // by line
 	leases  map[int64]bool      // all that it has had
@@ -97,8 +97,8 @@ func (s *session) release(ctx context.Context) error {
 	}
 }
 
-// revoke revokes the present lease and the one before: a member of which nobody has heard
-// may be attached to it.
+// revoke revokes the present lease and the one before: a member whose join had no answer may be
+// attached to it.
 func (s *session) revoke(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.attempt())
 	defer cancel()

@@ -21,12 +21,12 @@ import (
 // A roll is a roll call of all servers. It takes the place of a fresh lease while etcd is
 // out of space, because etcd then grants no lease and lets no key be moved.
 //
-// A server that led in an earlier term and has not heard of the end of that term may have
-// a lease of that term revoked; see [tenancy]. So the session trusts its lease in the
-// present term when every server has said twice that it is in that term. With its first
-// answer, a server has given up all expiries of leases (server/lease/lessor.go, Demote).
-// What it asked for before is done or dropped within its limit for a request. The second
-// answer comes after that, and shows that the server has been running since.
+// A server that led in an earlier term and has not heard of the end of that term may revoke a lease
+// of that term; see [tenancy]. So the session trusts its lease in the present term when every
+// server has said twice that it is in that term. With its first answer, a server has given up all
+// expiries of leases (server/lease/lessor.go, Demote). Its earlier requests are done or dropped
+// within its limit for a request. The second answer comes after that, and shows that the server has
+// been running since.
 type roll struct {
 	term  uint64
 	first clock.Instant // when all had answered for the first time; zero for not yet

@@ -15,13 +15,15 @@ import (
 // A release is a version of etcd: 3, minor and patch.
 type release struct{ minor, patch int }
 
-// releases are the first ones of each minor version that keep to something; those of later minor versions do, too.
+// releases are the first release of each minor version that has a property; later minor versions
+// have it, too.
 type releases []release
 
 var (
-	// sound are those of which leases can be trusted: docs/safety.md says why.
+	// sound are the releases whose leases can be trusted: docs/safety.md says why.
 	sound = releases{{5, 23}, {6, 5}, {7, 0}}
-	// strict are those that keep to the rights of users: docs/etcd.md says what others let anybody do.
+	// strict are the releases that enforce the rights of users: docs/etcd.md says what others
+	// allow.
 	strict = releases{{5, 33}, {6, 14}, {7, 1}}
 )
 
@@ -33,8 +35,8 @@ func (all releases) String() string {
 	return strings.Join(names, ", ")
 }
 
-// have reports whether the version is one of them, or later. A version that cannot be read is taken for a later one, and one that
-// precedes a release, such as 3.6.0-rc.0, for the one before.
+// have reports whether the version is one of them, or later. A version that cannot be read is taken
+// for a later one, and one that precedes a release, such as 3.6.0-rc.0, for the one before.
 func (all releases) have(version string) bool {
 	plain, _, early := strings.Cut(version, "-")
 	parts := strings.Split(plain, ".")
@@ -62,8 +64,8 @@ func (all releases) have(version string) bool {
 	return n[1] > all[len(all)-1].minor
 }
 
-// heedVersion warns, once for a backend, of a server that is too old. It goes by what one server tells of itself, which some versions
-// tell to root alone.
+// heedVersion warns, once for a backend, of a server that is too old. It asks one server for its
+// version, which some versions tell only to root.
 func (s *session) heedVersion() {
 	if s.b.aged.Swap(true) {
 		return
@@ -80,7 +82,8 @@ func (s *session) heedVersion() {
 	}
 }
 
-// authenticates reports whether etcd asks who its clients are. Servers that do not say so to whoever logs in, also to nobody.
+// authenticates reports whether etcd requires authentication. A server that does not says so to
+// every login, also to one without a user.
 func (b *Backend) authenticates(ctx context.Context) bool {
 	if b.client.Username != "" {
 		return true

@@ -20,7 +20,7 @@ type watching struct {
 	seen func(*mvccpb.Event) verdict
 }
 
-// A verdict says what an event means for who waits.
+// A verdict says what an event means for the waiter.
 type verdict int
 
 const (
@@ -33,11 +33,11 @@ const (
 // missed. They begin with the present, so they need no revision that compaction could have
 // taken away.
 //
-// Whatever goes wrong with a watch, await opens another one on a fresh stream and reads
-// the state again: if its server has lost its leader, does not answer, or was restarted,
-// or if the token of the stream has expired. It does so also if etcd refuses the watch:
-// the refusal may be for the token, or for another watch on the stream. If this watch
-// lacks a right, look fails, which needs the same one.
+// If anything goes wrong with a watch, await opens another one on a fresh stream and reads the
+// state again: if its server has lost its leader, does not answer, or was restarted, or if the
+// token of the stream has expired. It does so also if etcd refuses the watch: the refusal may be
+// for the token, or for another watch on the stream. If this watch lacks a right, look fails, which
+// needs the same one.
 func (s *session) await(ctx context.Context, w watching) error {
 	pause := newBackoff()
 	signal := make(chan struct{}, 1)
@@ -100,7 +100,7 @@ func (s *session) attend(ctx context.Context, subs []*subscription, signal <-cha
 				return false, &brokenWatch{err, created}
 			}
 			open = open && created
-			if looked && last != nil && last.Kv.ModRevision > revision { // a server that lags behind tells old news
+			if looked && last != nil && last.Kv.ModRevision > revision { // a server that lags behind sends old events
 				means = max(means, w.means(last))
 			}
 		}
@@ -114,7 +114,7 @@ func (s *session) attend(ctx context.Context, subs []*subscription, signal <-cha
 			if met, revision, err = w.look(ctx); met || err != nil {
 				return met, err
 			}
-			continue // for what came meanwhile
+			continue // for events that came meanwhile
 		case means == done:
 			return true, nil
 		}

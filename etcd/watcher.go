@@ -49,7 +49,7 @@ type watcher struct {
 type subscription struct {
 	id     int64
 	epoch  uint64
-	folder bool            // and not a single key: what is written again does not count
+	folder bool            // a folder, and not a single key: a key that is written again does not count
 	signal chan<- struct{} // has room for one: something below has changed
 
 	sent    bool // to etcd
@@ -77,8 +77,8 @@ func (w *watcher) subscribe(create *pb.WatchCreateRequest, signal chan<- struct{
 	return sub
 }
 
-// unsubscribe ends the watch. It lets a moment pass before etcd is told: who stops waiting
-// mostly has something to send that somebody waits for, such as its leave.
+// unsubscribe ends the watch. It lets a moment pass before it tells etcd, because a waiter that
+// stops usually has an urgent request to send, such as its leave.
 func (w *watcher) unsubscribe(sub *subscription) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -114,8 +114,8 @@ func (w *watcher) state(sub *subscription) (created bool, last *mvccpb.Event, er
 	return sub.created, sub.last, sub.err
 }
 
-// renew gives up the stream of the epoch, if that is still in use. All who share the
-// stream leave it together.
+// renew gives up the stream of the epoch, if that is still in use. All watches on the stream leave
+// it together.
 func (w *watcher) renew(epoch uint64, why error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -157,7 +157,7 @@ func (w *watcher) run() {
 		if pause.Sleep(w.s.Context()) != nil {
 			return
 		}
-		kit.Notify(w.wake) // who came meanwhile has been heard by serve, perhaps
+		kit.Notify(w.wake) // serve may have taken the signal of a watch that came meanwhile
 	}
 }
 
@@ -239,7 +239,8 @@ func (w *watcher) probe() (known int64) {
 
 // proven fails if nothing has come since the newest probe by the time that the first attempt of a
 // request has to be answered. It also fails if the server has not reached the revision that this
-// process knew of at the probe before: then who asks another server learns more than who watches.
+// process knew at the probe before: then a read at another server would show more than the watches
+// do.
 func (w *watcher) proven(due int64) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

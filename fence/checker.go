@@ -7,12 +7,12 @@ import (
 	"sync"
 )
 
-// A Checker protects what this process writes by itself. It remembers the largest token of
-// each resource. The zero value has seen none. A Checker is safe for concurrent use, and
-// must not be copied.
+// A Checker protects resources that this process itself writes. It remembers the largest token of
+// each resource. The zero value has seen none. A Checker is safe for concurrent use, and must not
+// be copied.
 //
-// It remembers each resource for ever, so their names should come from a list that does not
-// grow with each request.
+// It remembers each resource for ever, so the number of their names must not grow with each
+// request.
 type Checker struct {
 	// Keep writes down the largest token of a resource, so that a restart of this process
 	// does not forget it: give it back with Restore. Do calls it before the first function
@@ -25,8 +25,7 @@ type Checker struct {
 	resources map[string]*resource
 }
 
-// A resource is what has one largest token. Calls that run at the same time have the same
-// token.
+// A resource has one largest token. Calls that run at the same time have the same token.
 type resource struct {
 	mu      sync.Mutex
 	largest uint64
@@ -39,18 +38,17 @@ type call struct {
 	cancel context.CancelCauseFunc
 }
 
-// Do runs do unless the resource has seen a larger token; it then fails with a
-// [*StaleError]. If the token is larger than those before, it first waits until functions
-// with smaller tokens have returned: they and do never run at the same time. Functions with
-// the same token do.
+// Do runs do. If the resource has seen a larger token, Do fails with a [*StaleError] instead. If
+// the token is larger than those before, it first waits until functions with smaller tokens have
+// returned: they and do never run at the same time. Functions with the same token may.
 //
 // The context of do ends with ctx. It also ends, with a [*StaleError] as its cause, when a
 // larger token comes; the leader that sent it waits until do has returned, so do should then
 // return soon. All that do has begun must be over by then.
 //
-// Do returns what do returns. If ctx ends while it waits, it returns the cause of ctx, and do
-// has not run; the token has been seen all the same. If do is nil, the token is only shown:
-// when Do returns nil, nothing with a smaller token runs, or will run.
+// Do returns what do returns. If ctx ends while Do waits, it returns the cause of ctx, and do has
+// not run; the token counts as seen nevertheless. If do is nil, the token is only shown: when Do
+// returns nil, nothing with a smaller token runs, or will run.
 func (c *Checker) Do(ctx context.Context, resource string, token uint64, do func(context.Context) error) error {
 	if err := checkToken(token); err != nil {
 		return err
@@ -79,15 +77,15 @@ func (c *Checker) Do(ctx context.Context, resource string, token uint64, do func
 	return do(doing)
 }
 
-// Seen returns the largest token of each resource, to be looked at or saved. It does not
-// stop what is going on: a token that it does not show yet may be on its way.
+// Seen returns the largest token of each resource, to be looked at or saved. It does not stop calls
+// of Do: a larger token may be about to be seen.
 func (c *Checker) Seen() map[string]uint64 {
 	c.mu.Lock()
 	resources := maps.Clone(c.resources)
 	c.mu.Unlock()
 	seen := make(map[string]uint64)
 	for name, r := range resources {
-		r.mu.Lock() // which Keep may hold for long
+		r.mu.Lock() // a call of Keep may hold it for long
 		if r.largest > 0 {
 			seen[name] = r.largest
 		}
@@ -121,7 +119,7 @@ func (c *Checker) resource(name string) *resource {
 	return r
 }
 
-// begin lets mine run, or returns a channel to wait for before it is called again.
+// begin lets mine run, or returns a channel: the caller waits for it and calls begin again.
 func (r *resource) begin(mine *call, name string, keep func(string, uint64) error) (idle <-chan struct{}, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,7 +142,7 @@ func (r *resource) begin(mine *call, name string, keep func(string, uint64) erro
 		if c.token != mine.token {
 			return r.idle, nil
 		}
-		break // the others have the same
+		break // all others have the same token
 	}
 	if len(r.running) == 0 {
 		r.idle = make(chan struct{})

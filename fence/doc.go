@@ -1,11 +1,11 @@
 // Package fence refuses the writes of deposed leaders, where they are written to.
 //
 // A process can be paused between the moment at which it checks that it leads and the
-// moment at which its write takes effect. Another leads by then, and nothing in the paused
-// process can prevent the write. The receiver can: each term has a fencing token that is
-// larger than those of all terms before it (elect.Term Token), the leader sends it with
-// each write, and the receiver remembers the largest token that it has seen and refuses
-// smaller ones. This package is that receiver, for four kinds of resources:
+// moment at which its write takes effect. Another process leads by then, and nothing in the paused
+// one can prevent the write. The receiver can: each term has a fencing token that is larger than
+// those of all terms before it (elect.Term Token), the leader sends it with each write, and the
+// receiver remembers the largest token that it has seen and refuses smaller ones. This package is
+// that receiver, for four kinds of resources:
 //
 //	Checker    what one process keeps in memory, or writes by itself
 //	SQL        what a database keeps: SQLite, PostgreSQL, MySQL
@@ -18,37 +18,35 @@
 //
 // # What a token does
 //
-// When a token has been shown to a resource, no write with a smaller one is done there any
-// more, whatever clocks, pauses and the network do. So the leader's first act is to show
-// its token, before it reads: nobody else then changes what it has read. To read with a
-// token is to show it.
+// When a token has been shown to a resource, no later write with a smaller token is done there,
+// whatever clocks, pauses and the network do. So the leader's first act is to show its token,
+// before it reads: nobody else then changes what it has read. To read with a token is to show it.
 //
 // The comparison and the write must be one atomic step. A receiver that compares first and
 // writes afterwards can be paused in between, and then writes what a later leader has
 // overwritten already. So no call of this package only compares:
 //
-//   - [Checker.Do] and [File.Do] run a function, and let no other token in until it has
-//     returned.
+//   - [Checker.Do] and [File.Do] run a function, and admit no other token until it has returned.
 //   - [SQL.Raise] writes the token in the caller's transaction, and so holds the row of the
 //     fence until that transaction ends.
 //
-// An equal token passes, because a term writes more than once. Writes of one term are not
-// kept apart: the leader knows its own writes.
+// An equal token passes, because a term writes more than once. Writes of one term may run at the
+// same time: the leader knows its own writes.
 //
 // # What it does not do
 //
 // It says nothing about which of two leaders leads now. A deposed leader may write until a
 // later one has shown its token.
 //
-// It undoes nothing. What a deposed leader wrote before that stands, and so does the half of
-// a job that it had done. The next leader reads what is there, and goes on from it.
+// It undoes nothing. What a deposed leader wrote before stays, also half of a job. The next leader
+// reads what is there, and goes on from it.
 //
-// It protects what compares, and only that. One script that writes without a token undoes
-// all of it. A token that is kept in one place does not protect another: a row of a database
-// does not protect a file.
+// It protects only writes that compare tokens. One script that writes without a token undoes all of
+// it. A token that is kept in one place does not protect another: a row of a database does not
+// protect a file.
 //
-// It is not a secret, and proves nothing. Whoever may write can show a large number, and
-// lock out every leader. Let only those show tokens who may write.
+// It is not a secret, and proves nothing. Everybody who may write can show a large number, and lock
+// out every leader. So let nobody else show tokens.
 //
 // # When tokens are too small
 //
@@ -69,11 +67,11 @@
 //
 //	succession fence NAME --at-least LARGEST
 //
-// or call elect.Election RaiseFence, and start the candidates. Each later token is larger.
-// Only if somebody has shown a number that no leader had, and that no fence can pass, remove
-// what the resource remembers, by hand, while no candidate runs.
+// or call RaiseFence of an operate.Operator (package elect/operate), and start the candidates. Each
+// later token is larger. Only if somebody has shown a number that no leader had, and that no fence
+// can pass, remove what the resource remembers, by hand, while no candidate runs.
 //
-// A token is at least 1. What says 0 has forgotten its token, and is refused with
+// A token is at least 1. A program that sends 0 has forgotten its token, and is refused with
 // [ErrInvalid].
 //
 // # SQL
@@ -99,18 +97,18 @@
 //
 // READ COMMITTED suffices, the default of PostgreSQL: the statement compares with the row as
 // it is when the lock is granted, and each statement behind it sees what was committed before.
-// REPEATABLE READ and SERIALIZABLE are as good. On PostgreSQL a transaction there that has
-// waited for the lock fails with a serialization error (SQLSTATE 40001), which is no refusal:
-// begin it again. On SQLite all transactions are serializable, and one writes at a time;
-// set a busy timeout.
+// REPEATABLE READ and SERIALIZABLE are as good. With these two, a transaction on PostgreSQL that
+// has waited for the lock fails with a serialization error (SQLSTATE 40001). That is no refusal:
+// begin it again. On SQLite all transactions are serializable, and one writes at a time; set a busy
+// timeout.
 //
-// Raise must come first. What a transaction has read before it may be older than the last
-// write of the leader before. And the transaction must be committed, also if it only reads:
-// a token that is rolled back was not shown.
+// Raise must come first. Data that a transaction has read before Raise may be older than the last
+// write of the leader before. And the transaction must be committed, also if it only reads: a token
+// that is rolled back was not shown.
 //
-// A column with a token in each row is less. It protects that row alone, once the later
-// leader has written it, and not against a row that is deleted and inserted again. Where that
-// is enough, and transactions on one resource should not wait for each other:
+// A token in a column of each row protects less: only that row, once the later leader has written
+// it, and not a row that is deleted and inserted again. Use it if that is enough, and transactions
+// on one resource should not wait for each other:
 //
 //	ALTER TABLE account ADD COLUMN token BIGINT NOT NULL DEFAULT 0;
 //	UPDATE account SET balance = $1, token = $2 WHERE id = $3 AND token <= $2;
@@ -121,8 +119,8 @@
 //
 // # HTTP
 //
-// A leader sends its token as the request header Succession-Token, in decimal. A [Transport]
-// does that, and does not send at all when the term is over. In a shell it is
+// A leader sends its token as the request header Succession-Token, in decimal. A [Transport] does
+// that, and sends nothing when the term is over. In a shell it is
 //
 //	curl -H "Succession-Token: $SUCCESSION_TOKEN" ...
 //

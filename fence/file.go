@@ -17,16 +17,15 @@ import (
 //	PATH.lock     what a process locks (flock(2)) while it compares and writes; never remove it while one may
 //	PATH.tmp, PATH.token.tmp    what a crash has left, at times
 //
-// PATH itself has the data as they are, and need not exist. Whoever only reads it sees the
-// old data or the new ones as a whole, without a lock.
+// PATH itself has the plain data, and need not exist. A program that only reads it needs no lock:
+// it sees the old data or the new data as a whole.
 //
-// The folder must be on a file system of this machine. Locks are there on Linux, macOS and
-// the BSDs, and tested on Linux; elsewhere every call fails with [errors.ErrUnsupported].
+// The folder must be on a file system of this machine. Locks work on Linux, macOS and the BSDs, and
+// are tested on Linux; elsewhere every call fails with [errors.ErrUnsupported].
 type File string
 
-// Do runs do, alone, unless a larger token has been seen; it then fails with a [*StaleError].
-// The token is on the disk before do runs. So do may change more than one file, or run a
-// program.
+// Do runs do alone. If the file has seen a larger token, Do fails with a [*StaleError] instead. The
+// token is on the disk before do runs. So do may change more than one file, or run a program.
 //
 // Do blocks while other calls of Do run for this File, in any process, whatever their tokens;
 // so do must not call it for the same File. If ctx ends while it waits, its error wraps the
@@ -55,7 +54,7 @@ func (f File) Do(ctx context.Context, token uint64, do func() error) error {
 			return fmt.Errorf("fence: note token %d: %w", token, err)
 		}
 	}
-	// Also when the token was there: who wrote it may have been killed before this.
+	// Also if the token was there already: its writer may have been killed before this.
 	if err := f.syncFolder(); err != nil {
 		return fmt.Errorf("fence: note token %d: %w", token, err)
 	}
@@ -65,10 +64,10 @@ func (f File) Do(ctx context.Context, token uint64, do func() error) error {
 	return do()
 }
 
-// Write replaces the file with data, in [File.Do]. After a crash the file has the data of
-// before or these, as a whole. When Write has returned nil, they survive a crash of the
-// machine. A file that is there keeps its permissions, but not its owner; a new one has
-// those of [os.Create]. A symbolic link is replaced.
+// Write replaces the file with data, in [File.Do]. After a crash the file has the old data or the
+// new data, as a whole. When Write has returned nil, the new data survive a crash of the machine.
+// An existing file keeps its permissions, but not its owner; a new one has the permissions of
+// [os.Create]. A symbolic link is replaced.
 func (f File) Write(ctx context.Context, token uint64, data []byte) error {
 	return f.Do(ctx, token, func() error {
 		if err := replace(string(f), data); err != nil {
@@ -81,8 +80,8 @@ func (f File) Write(ctx context.Context, token uint64, data []byte) error {
 	})
 }
 
-// Read shows the token, and returns what is in the file: nobody with a smaller token changes
-// that any more. Its error matches [fs.ErrNotExist] if there is no file.
+// Read shows the token, and returns what is in the file: from then on nobody with a smaller token
+// changes that. Its error matches [fs.ErrNotExist] if there is no file.
 func (f File) Read(ctx context.Context, token uint64) ([]byte, error) {
 	var data []byte
 	err := f.Do(ctx, token, func() (err error) {
@@ -94,8 +93,8 @@ func (f File) Read(ctx context.Context, token uint64) ([]byte, error) {
 
 func (f File) tokenFile() string { return string(f) + ".token" }
 
-// largest returns the largest token that was seen; 0 for none. A file that has something
-// else is an error: to take it for nothing would let everybody in.
+// largest returns the largest token that was seen, or 0 if none was. A file without a valid token
+// is an error: to take it for 0 would let everybody in.
 func (f File) largest() (uint64, error) {
 	b, err := os.ReadFile(f.tokenFile())
 	if errors.Is(err, fs.ErrNotExist) {

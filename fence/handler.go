@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Header is the request header in which a leader sends its token, in decimal. A response
-// that refuses a token says in it which was the largest.
+// Header is the request header in which a leader sends its token, in decimal. A response that
+// refuses a token has the largest token in it.
 const Header = "Succession-Token"
 
 // RequestToken returns the token of a request. Its error is an [ErrMissing], or an
@@ -21,7 +21,7 @@ func RequestToken(r *http.Request) (uint64, error) {
 		return 0, fmt.Errorf("fence: %w: send it as the request header %s", ErrMissing, Header)
 	case 1:
 		return ParseToken(values[0])
-	default: // which of them a proxy has checked is not known
+	default: // it is not known which of them a proxy has checked
 		return 0, fmt.Errorf("fence: %w: the request has %d headers %s", ErrInvalid, len(values), Header)
 	}
 }
@@ -55,15 +55,15 @@ func Error(w http.ResponseWriter, err error) {
 // concurrent use. If it is nil, all requests concern one, whose name is empty. If two names
 // stand for the same data, one of them does not protect what is written under the other, so
 // take names from your data and not from paths as they were sent. A path value
-// ([http.Request.PathValue]) is there behind the mux only, so put Handler inside it.
+// ([http.Request.PathValue]) exists only behind the mux, so put Handler inside the mux.
 //
 // A request without a token and with a safe method (GET, HEAD, OPTIONS, TRACE) runs next
-// without Do: it changes nothing, and whoever sent it does not lead.
+// without Do: it changes nothing, and its sender does not lead.
 //
-// While next runs for one token, requests with a larger one wait for it. The context of next
-// ends then, and so does reading the body of its request, as a paused leader may have sent
-// half of it. Give the server a WriteTimeout, as that leader may not read the response
-// either. What next has begun must be over when it returns.
+// While next runs for one token, requests with a larger one wait for it. The context of next then
+// ends, and reads of its request's body fail, because a paused leader may have sent only half of
+// it. Give the server a WriteTimeout, because that leader may not read the response either. All
+// work that next has begun must be over when it returns.
 func Handler(c *Checker, resource func(*http.Request) string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		token, err := RequestToken(r)

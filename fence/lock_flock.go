@@ -19,7 +19,8 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	// No event tells that a file was unlocked to one that also listens to a context.
+	// A goroutine cannot wait for an unlock and for a context at the same time, so it asks again
+	// and again.
 	wait := backoff.Backoff{Min: time.Millisecond, Max: 100 * time.Millisecond}
 	for {
 		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)

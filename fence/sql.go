@@ -33,8 +33,8 @@ const maxResource = 255 // bytes of a name: the column of MySQL has a limit
 
 var tableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$`)
 
-// statements are what a dialect has in place of %s for the table. raise has two parameters,
-// the resource and the token, and returns the larger token, except where read does, whose
+// statements are the statements of each dialect, with %s for the table. raise has two parameters,
+// the resource and the token. It returns the larger token; where it cannot, read does, whose
 // parameter is the resource.
 var statements = map[Dialect]struct{ schema, raise, read string }{
 	SQLite: {
@@ -57,9 +57,8 @@ var statements = map[Dialect]struct{ schema, raise, read string }{
 	},
 }
 
-// Schema returns the statement that creates the table where there is none. It is the
-// migration: run it once, with the rights of whoever may create tables. Raise then needs the
-// rights to select, insert and update.
+// Schema returns the statement that creates the table if there is none. It is the migration: run it
+// once, as a user who may create tables. Raise then needs the rights to select, insert and update.
 func (s SQL) Schema() (string, error) {
 	table, err := s.table()
 	if err != nil {
@@ -69,9 +68,9 @@ func (s SQL) Schema() (string, error) {
 }
 
 // Raise shows the token to the resource, in tx. It fails with a [*StaleError] if the resource
-// has seen a larger one; tx must then be rolled back. Otherwise no transaction with a
-// smaller token passes Raise when tx has been committed, and until tx ends others wait in
-// Raise, whatever their tokens.
+// has seen a larger one; tx must then be rolled back. Otherwise, until tx ends, all others wait in
+// Raise, whatever their tokens, and once tx is committed, no transaction with a smaller token
+// passes Raise.
 //
 // Raise must be the first statement of tx. Any isolation from READ COMMITTED on is enough;
 // the package comment says why. Raise blocks while another transaction has the row, until

@@ -11,8 +11,8 @@ import (
 // [*StaleError].
 var ErrStale = errors.New("stale token")
 
-// ErrInvalid says that something is no token, or cannot be used as one here: text that is
-// no number, 0, or a number that does not fit the resource.
+// ErrInvalid says that a value cannot be used as a token: text that is no number, 0, or a number
+// that does not fit the resource.
 var ErrInvalid = errors.New("invalid token")
 
 // ErrMissing says that a request has no token.
@@ -21,8 +21,8 @@ var ErrMissing = errors.New("missing token")
 // A StaleError says which token was refused.
 type StaleError struct {
 	Resource string // may be empty
-	Token    uint64 // which was refused
-	Largest  uint64 // that the resource has seen; 0 where nobody has read it
+	Token    uint64 // the token that was refused
+	Largest  uint64 // the largest that the resource has seen; 0 if it was not read
 }
 
 // Error says which token was refused, and which was seen.
@@ -51,8 +51,8 @@ func ParseToken(s string) (uint64, error) {
 	return token, checkToken(token)
 }
 
-// checkToken refuses what no term has. A program that has forgotten its token would
-// otherwise pass until a leader has come.
+// checkToken refuses a token that no term has. Otherwise a program that has forgotten its token
+// would pass until a leader comes.
 func checkToken(token uint64) error {
 	if token == 0 {
 		return fmt.Errorf("fence: %w 0: every term has a larger one", ErrInvalid)

@@ -6,22 +6,22 @@ import (
 	"strconv"
 )
 
-// A Term is what a sender must know of its leadership. An *elect.Term is one.
+// A Term has what a sender must know of its leadership. An *elect.Term is one.
 type Term interface {
-	// Token is the number that is larger than those of all terms before.
+	// Token returns the term's number, which is larger than those of all terms before.
 	Token() uint64
 	// Check returns nil while work may begin, and afterwards why it may not.
 	Check() error
 }
 
-// A Transport sends requests with the token of a term, and none when the term is over. It is
+// A Transport sends requests with the token of a term, and sends none when the term is over. It is
 // safe for concurrent use if Term and Base are.
 //
 //	client := &http.Client{Transport: &fence.Transport{Term: term}}
 //
-// Every request through it has the token, also one that follows a redirect. A request that
-// has been sent goes on when the term ends, unless its context ends: give it that of the
-// term. The receiver refuses what arrives too late.
+// Every request through it has the token, also one that follows a redirect. A request that has been
+// sent goes on when the term ends, unless its context ends: give it the context of the term. The
+// receiver refuses requests that arrive too late.
 type Transport struct {
 	Term Term
 	Base http.RoundTripper // nil means http.DefaultTransport
@@ -45,8 +45,8 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // Refused returns a [*StaleError] if the response says that the token of its request was
-// refused, and nil otherwise. A 412 that does not name the largest token is not about
-// tokens: services also answer If-Match with it.
+// refused, and nil otherwise. A 412 without the largest token is not about tokens: services also
+// answer If-Match with 412.
 func Refused(resp *http.Response) error {
 	if resp.StatusCode != http.StatusPreconditionFailed {
 		return nil

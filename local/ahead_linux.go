@@ -13,7 +13,8 @@ import (
 
 // Ahead says who stands just in front of m; see [backend.Session]. It reads one file, and
 // tests the locks of m and of the members in front of it that it would wait for, from the
-// nearest on, until it finds one that stands. It tests nobody again whom it has found gone.
+// nearest on, until it finds one that stands. It does not test a member again that it has found
+// gone.
 func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
 	p, gone, err := s.look(m, false, 0)
 	if gone {
@@ -22,7 +23,7 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, e
 	return p, err
 }
 
-// settledPlace is Ahead when somebody has gone, m or a member in front of it. let is as in look.
+// settledPlace is Ahead if m, or a member in front of it, has gone. let is as in look.
 func (s *session) settledPlace(ctx context.Context, m backend.Member, let uint64) (p backend.Place, err error) {
 	err = s.settled(ctx, m.Line, func() error {
 		p, _, err = s.look(m, true, let)
@@ -34,13 +35,14 @@ func (s *session) settledPlace(ctx context.Context, m backend.Member, let uint64
 // look says who stands in front of m. settled says that nobody decides in the line meanwhile. gone
 // says that m, or a member in front of it, has gone: the answer then counts only if settled.
 //
-// let is the position of a member that nobody holds any more, as the caller knows, or 0. Its lock is
-// not tested: its name is just being removed, and to look that up may take as long as the disk does.
+// let is 0, or the position of a member that, as the caller knows, nobody holds. Its lock is not
+// tested: its name is being removed, and to look that up may take as long as the disk does.
 func (s *session) look(m backend.Member, settled bool, let uint64) (p backend.Place, gone bool, err error) {
 	known := s.known(m)
 	own := uncertain
 	if known.own {
-		// First what needs no descriptor: a leader must hear that it was removed also when it has none left.
+		// This comes first, because it needs no descriptor: a leader must hear that it was removed
+		// also when it has none left.
 		if own = known.look(); own == replaced {
 			return p, false, backend.ErrNotMember
 		}
@@ -105,7 +107,7 @@ func (s *session) look(m backend.Member, settled bool, let uint64) (p backend.Pl
 	return p, gone, err
 }
 
-// known is what a session knows of those in front of a member that it has joined. It need not look
+// known is what a session knows of the members in front of one that it has joined. It need not look
 // again, because nobody joins in front of a member.
 type known struct {
 	own   bool   // this session holds the member
@@ -113,7 +115,7 @@ type known struct {
 	dev   uint64 // the file system of that
 	ino   uint64 // and its number there
 	front uint64 // the member waits for nobody with a larger position
-	head  uint64 // nobody stands with a smaller position
+	head  uint64 // no member with a smaller position stands
 }
 
 // A sight is what a look at the path of a FIFO shows.
@@ -122,7 +124,7 @@ type sight int
 const (
 	itself    sight = iota // the FIFO that the session holds
 	replaced               // another file, or none
-	uncertain              // nothing: the path cannot be followed
+	uncertain              // unknown, because the path cannot be followed
 )
 
 // look looks whether the FIFO is at its path, by which others find it. The session has it open, so no other

@@ -14,33 +14,34 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// Whoever leaves writes nothing, so the folder of a name outlives its last member. Otherwise a lock that is
-// taken now and then would be made anew each time. So whoever makes the folder of a new name looks at two
-// others, at random, and removes what nobody has used for a while and nothing is kept in. Of the names that
-// were ever used, about twice as many are left as are in use, and those of the last minute.
+// A member that leaves writes nothing, so the folder of a name outlives its last member. Otherwise
+// the folder of a lock that is taken now and then would be made anew each time. So a process that
+// makes the folder of a new name looks at two others, at random, and removes those that are empty
+// and were not used for a while. Then about twice as many folders are left as are in use, plus
+// those of the last minute.
 
 // perFolder is how many folders are looked at for each that is made.
 const perFolder = 2
 
-// perCall is for how many of those that were made a call of clean looks, at most. The caller waits meanwhile: later
-// calls look for the others.
+// perCall is for how many made folders one call of clean looks at others, at most, because the
+// caller waits meanwhile. Later calls do the rest.
 const perCall = 4
 
-// unusedFor is how long nobody has joined, left or written in a folder that is removed.
+// unusedFor is how long a folder must be without a join, an exit and a write before it is removed.
 const unusedFor = time.Minute
 
-// A cleaner knows which folders are to be looked at.
+// A cleaner knows which folders to look at.
 type cleaner struct {
-	made atomic.Int64 // folders that were made, and for which nobody has looked at others yet
+	made atomic.Int64 // folders that were made, and for which clean has not looked at others yet
 
-	mu     sync.Mutex // held by the one who cleans
-	names  []string   // of those that are to be looked at, at random
+	mu     sync.Mutex // held by the goroutine that cleans
+	names  []string   // the folders to look at, in random order
 	since  int        // folders that were made since the names were listed
 	listed int
 }
 
-// clean looks at other folders if some were made. It waits for nobody. Whoever calls it holds no lock of
-// a name.
+// clean looks at other folders if some were made. It waits for nobody. The caller must hold no lock
+// of a name.
 func (f *folder) clean() {
 	c := &f.cleaner
 	if c.made.Load() == 0 || !c.mu.TryLock() {
@@ -93,15 +94,15 @@ func (c *cleaner) list(f *folder, name string) {
 	rand.Shuffle(len(added), func(i, j int) { added[i], added[j] = added[j], added[i] })
 }
 
-// removeUnused removes the folder of a name unless it has been used lately, a record is kept in it, or
-// somebody stands in its line. It does nothing if the name is locked, or if there is no @state: then the folder is not
+// removeUnused removes the folder of a name unless it has been used lately, has a record, or has
+// members. It does nothing if the name is locked, or if there is no @state: then the folder is not
 // known to be one of this package.
 func (f *folder) removeUnused(name string) {
 	if !f.unused(name) {
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	cancel() // it is not to wait
+	cancel() // so that it does not wait
 	claims := []claim{{name, decide}}
 	h := &hold{folder: f}
 	defer h.release()

@@ -12,8 +12,8 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// counters is the number of counters of a folder. Nearly always only the first is used. If a process is
-// stopped while it has that locked, others go on with the next.
+// counters is the number of counters of a folder. Nearly always only the first is used. If a
+// process is stopped while it has the first locked, others use the next.
 //
 // Each is written under its own lock, and all are read before: so of the numbers that are drawn under the
 // lock of one name, each is larger than all before it, whichever counter it came from.
@@ -55,10 +55,10 @@ func (f *folder) next(ctx context.Context, h *hold, floor uint64) (uint64, error
 	return f.draw(c, floor, 1)
 }
 
-// lockCounter locks a counter, for one at a time in this process: so its own writers, of whom there may be
-// hundreds, wait in a queue, however long that is, and never take each other for a process that is stopped.
-// If one of them has found a counter locked for long, the next ones do not wait for that again, but take
-// it when they find it free.
+// lockCounter locks a counter, for one goroutine of this process at a time. So hundreds of its own
+// writers wait in a queue, and never take each other for a stopped process. If one of them has
+// found a counter locked for long, the next ones do not wait for that counter again, and use it
+// only when they find it free.
 //
 // The caller unlocks it before it uses a number: a process that is stopped while it writes to one name
 // must not keep others from writing to the rest. Numbers are only compared within a name, and the caller still
@@ -109,7 +109,7 @@ func (f *folder) draw(c counter, floor uint64, count int) (first uint64, err err
 	if err != nil {
 		return 0, err
 	}
-	if from != c { // whoever has locked the other counter may be drawing the same number
+	if from != c { // the process that has locked the other counter may draw the same number
 		first += apart * uint64(c+1)
 	}
 	after := first + uint64(count)

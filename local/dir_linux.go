@@ -14,9 +14,9 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// A dir is an open folder, the top one or one below. All files are reached through a dir, each by a name
-// of one step: so whoever may write to a folder can never, by links or by moving folders about, have this
-// process open, make, change or remove a file elsewhere.
+// A dir is an open folder, the top one or one below. All files are reached through a dir, each by a
+// name of one step. So a user who may write to a folder can never, by links or by moving folders,
+// make this process open, make, change or remove a file elsewhere.
 type dir struct {
 	fd  int
 	top *top
@@ -58,9 +58,9 @@ func (f *folder) dir(name string) (d dir, err error) {
 	return d, err
 }
 
-// enter opens the folder step of d, or d once more for "". It follows no link, and refuses a folder that
-// somebody has made who may not write to the top folder, and one on another file system, which other
-// machines may share.
+// enter opens the folder step of d, or d once more for "". It follows no link. It refuses a folder
+// that belongs to a user who may not write to the top folder, and a folder on another file system,
+// which other machines may share.
 func (d dir) enter(step string) (dir, error) {
 	into := dir{top: d.top, at: path.Join(d.at, step)}
 	if step == "" {
@@ -111,9 +111,10 @@ func (d dir) fail(op, file string, err error) error {
 	return &fs.PathError{Op: op, Path: d.path(file), Err: err}
 }
 
-// open opens a file that must be of a kind, S_IFREG or S_IFIFO. It never waits, whatever kind of file a
-// stranger has put there. It fails with [ErrDamaged] if the file is of another kind, or if it also has a name elsewhere and is not
-// the folder's owner's, who may have made that link: to read from a FIFO takes from it.
+// open opens a file that must be of a kind, S_IFREG or S_IFIFO. It never waits, whatever kind of
+// file a stranger has put there. It fails with [ErrDamaged] if the file is of another kind. It also
+// does if the file has another name elsewhere and does not belong to the folder's owner: a stranger
+// may have made that link, and a read from a FIFO takes its contents.
 func (d dir) open(file string, flags int, kind uint32) (fd int, is unix.Stat_t, err error) {
 	flags |= unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
 	fd, err = unix.Openat(d.fd, file, flags, 0)
@@ -148,14 +149,15 @@ func (d dir) strange(file string, kind uint32) error {
 	return fmt.Errorf("%w: %s is no %s. Remove it", ErrDamaged, d.path(file), what)
 }
 
-// maxFile is the largest size of a file. No file is written that is larger, and none is read.
+// maxFile is the largest size of a file. Larger files are neither written nor read.
 const maxFile = 64 << 20
 
 // read reads a file that never changes in place. It does without package os, which would offer the
-// descriptor to the poller and look for more at the end: whoever is next reads on the way to leadership.
+// descriptor to the poller and look for more at the end, because an heir reads it on its way to
+// leadership.
 func (d dir) read(file string) ([]byte, error) {
-	// The first who reads a file would note when, and may then wait for a write to the disk that is
-	// under way.
+	// Without O_NOATIME the first reader of a file would write the time, and might then wait for a
+	// write to the disk that is under way.
 	fd, is, err := d.open(file, unix.O_RDONLY|unix.O_NOATIME, unix.S_IFREG)
 	if err != nil {
 		return nil, err
@@ -171,7 +173,7 @@ func (d dir) read(file string) ([]byte, error) {
 		case err == unix.EINTR:
 		case err != nil:
 			return nil, d.fail("read", file, err)
-		case n == 0: // somebody has cut it off
+		case n == 0: // the file was cut off
 			return data[:done], nil
 		default:
 			done += n
@@ -196,8 +198,9 @@ func (d dir) remove(file string) error {
 	return nil
 }
 
-// touch changes nothing but the times of a FIFO, so that inotify wakes those who watch it. Whoever may write to the folder may have put
-// something else there, or given a name there to a file that is elsewhere: that is left alone.
+// touch only changes the times of a FIFO, so that inotify wakes its watchers. A user who may write
+// to the folder may have put something else there, or a link to a file elsewhere: touch leaves that
+// alone.
 func (d dir) touch(fifo string) {
 	fd, err := unix.Openat(d.fd, fifo, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -260,7 +263,7 @@ func (d dir) sync() error {
 	return errors.Join(file.Sync(), file.Close())
 }
 
-// reopen opens d for what a descriptor with O_PATH cannot be used for.
+// reopen opens d for uses for which a descriptor with O_PATH is not enough.
 func (d dir) reopen() (*os.File, error) {
 	fd, err := unix.Openat(d.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -9,22 +9,22 @@
 // # Members
 //
 // Each member is a FIFO in the folder of its election. The process that joined opens the
-// FIFO for writing and takes a flock(2) lock on it, both on one descriptor. The kernel
-// closes that descriptor when the process dies, in whatever way. So
+// FIFO for writing and takes a flock(2) lock on it, both on one descriptor. The kernel closes that
+// descriptor when the process dies, whatever the cause. So
 //
-//   - a member stands as long as its lock is held. Anybody can test that with an attempt
-//     to lock that does not block. A process that is stopped (SIGSTOP) keeps its members;
-//     one that was killed has lost them when kill(2) has taken effect.
+//   - a member stands as long as its lock is held. Everybody can test that: by an attempt to lock
+//     it that does not block. A process that is stopped (SIGSTOP) keeps its members; a process that
+//     is killed loses them as soon as kill(2) takes effect.
 //   - the candidate just behind opens the FIFO for reading and sleeps in the runtime's
 //     poller until it reads end of file (L3). That wakes this candidate alone, takes no
 //     thread and no polling, and costs microseconds. Linux releases the lock before the
-//     pipe (__fput in fs/file_table.c), so whoever has read end of file finds the lock
+//     pipe (__fput in fs/file_table.c), so a candidate that has read end of file finds the lock
 //     free.
 //   - a member whose FIFO was removed (rm) has gone too. An inotify(7) watch on the FIFO
 //     tells the process that joined it, and the candidate just behind.
 //
-// A member takes one descriptor, and a candidate that waits another. A session takes one of the folder
-// and one of @lock, and runs three goroutines.
+// A member takes one descriptor, and a candidate that waits one more. A session takes one for the
+// folder and one for @lock, and runs three goroutines.
 //
 // # The folder
 //
@@ -44,131 +44,137 @@
 // instant leaves the old file or the new one.
 //
 // A version is a number of the counter, and a condition is checked under the lock of the name under which the
-// record is written. As the counter outlives the record, none comes again when it is deleted and made anew.
+// record is written. The counter outlives the record, so no version comes again when the record is
+// deleted and made anew.
 //
-// Whoever only looks makes neither folders nor files.
+// A process that only looks makes neither folders nor files.
 //
-// Whoever leaves writes nothing, so the folder of a name outlives its last member: a lock that is taken
-// now and then is not made anew each time. Whoever makes the folder of a new name looks at two others at
-// random, and removes those in which no record is kept, nobody stands, and nothing was done for a minute. A folder
-// without @state is not looked at so: it may be the application's.
-// So a folder in which 20,000 names are used once each does not keep 8 KiB for each of them.
+// A member that leaves writes nothing, so the folder of a name outlives its last member: the folder
+// of a lock that is taken now and then is not made anew each time. A process that makes the folder
+// of a new name looks at two others at random. It removes them if they hold no record and no
+// member, and if nothing was done there for a minute. It leaves a folder without @state alone,
+// because that may belong to the application. So after 20,000 names were used once each, the top
+// folder does not keep 8 KiB for each of them.
 //
 // # Who may write to the folder
 //
-// Whoever may write to the folder can bring about what they like in its elections. The driver sees to it
-// that they can do no more than that, also where another user, such as root, uses their folder. It reaches
-// files in one way (dir_linux.go, make_linux.go):
+// A user who may write to the folder can do anything to its elections. The driver makes sure that
+// such a user can do no more than that, also if another user, such as root, uses the folder. It
+// reaches files in one way (dir_linux.go, make_linux.go):
 //
-//   - A link on the path of the top folder must be root's, this user's, or the folder's owner's. So nobody leads
-//     root to a folder of root's.
+//   - A link on the path of the top folder must be root's, this user's, or the folder's owner's. So
+//     nobody can lead a process of root to another folder of root.
 //   - A session opens the top folder, checks it, and from then on starts at that descriptor. It goes
-//     from there step by step (openat(2)), and follows no link. So nothing outside the folder is read,
-//     made or removed, whatever is renamed or linked meanwhile. The times of a FIFO, which wake others, are
-//     changed only if it has no other name (hard link).
+//     from there step by step (openat(2)), and follows no link. So nothing outside the folder is
+//     read, made or removed, whatever is renamed or linked meanwhile. The driver changes the times
+//     of a FIFO, which wakes others, only if the FIFO has no other name (hard link).
 //   - Each folder on the way must be on the file system of the top folder, and belong to its owner or
-//     to root. If a group may write to the top folder, everybody in it is trusted, and the folders below may
-//     belong to anybody. A folder to which everybody may write is refused.
-//   - A file must be a plain file, or a FIFO, and is opened so that nothing can make that wait. None is
-//     read or written that is larger than 64 MiB. One that is not the owner's must have no other name (hard link).
-//     Anything else is [ErrDamaged].
-//   - A new file or folder is made under a name where there was none (O_EXCL), gets its rights, and is
-//     then moved to its place (linkat(2), renameat2(2)). So nobody sees one whose rights are not complete,
-//     also if its maker is killed.
-//   - What root makes belongs to the owner of the top folder, so that root may look after the folder of a
-//     service. A process changes the owner and the rights of a file only if it has just made that file, and
-//     the file has no other name (hard link). It also corrects the rights of a @lock that the owner of the
-//     top folder has made, if that has no other name: earlier versions let everybody open it.
+//     to root. If a group may write to the top folder, everybody in the group is trusted, and the
+//     folders below may belong to any user. A folder to which everybody may write is refused.
+//   - A file must be a plain file, or a FIFO, and is opened so that the open cannot block. Files
+//     larger than 64 MiB are neither read nor written. A file that does not belong to the owner
+//     must have no other name (hard link). Anything else is ErrDamaged.
+//   - A new file or folder is made under a name that is not in use (O_EXCL), gets its rights, and
+//     is then moved to its place (linkat(2), renameat2(2)). So nobody sees it before its rights are
+//     complete, also if its maker is killed.
+//   - Files that root makes belong to the owner of the top folder, so that root can work in the
+//     folder of a service. A process changes the owner and the rights of a file only if it has just
+//     made that file, and the file has no other name (hard link). It also corrects the rights of a
+//     @lock that the owner of the top folder has made, if the file has no other name: earlier
+//     versions let everybody open it.
 //
-// Files can be opened by those alone who may write to the folder. Whoever can open @lock can lock it, and so
-// keep everybody from joining; whoever can open a FIFO can have a dead member look alive. So files get
-// the rights 0660 if the group may write to the top folder, and otherwise 0600, and folders get nothing for
-// others, whatever the top folder has and whatever the umask is.
+// Only users who may write to the folder can open files in it. A user who can open @lock can lock
+// it, and so keep everybody from joining; a user who can open a FIFO can make a dead member look
+// alive. So files get the rights 0660 if the group may write to the top folder, and otherwise 0600,
+// and folders get no rights for others. Neither the other rights of the top folder nor the umask
+// change that.
 //
 // An operator ([coordinator.Operator]) reaches files in the same way.
 //
-// [os.Root] was no substitute. It follows links below the root, does not look at owners, has no FIFOs,
-// and opens whatever it finds.
+// os.Root would not be enough. It follows links below the root, does not look at owners, has no
+// FIFOs, and opens everything that it finds.
 //
 // # When the folder moves
 //
 // A session belongs to the folder that it has opened. When the path leads elsewhere, because that folder or
 // one above was moved, removed, or covered by a mount, others no longer find the members of the session,
-// and may lead in a new folder. So the session ends with [backend.ErrSessionEnded]. That is looked at in
-// each call, [backend.Session] Err among them, and otherwise once a second. The next session opens what is
-// at the path then, and checks it as the first one did. It refuses a folder that belongs to another
-// user than before.
+// and may lead in a new folder. So the session ends with [backend.ErrSessionEnded]. The session
+// checks that in each call, also in [backend.Session] Err, and otherwise once a second. The next
+// session opens the folder that is then at the path, and checks it as the first one did. It refuses
+// a folder that belongs to another user than before.
 //
-// In the same rhythm the session looks whether the FIFO of each member that is first is still at its path,
-// which ends the term if the election's own folder was moved. None of this takes a descriptor, so it also
-// works in a process that has none left. Until then, for a second, there can be two leaders: no lock of the
-// kernel belongs to a path. A write on condition of a member fails at once.
+// Once a second the session also checks that the FIFO of each member that is first is still at its
+// path: that ends the term if the election's own folder was moved. None of this takes a descriptor,
+// so it also works in a process that has none left. Until the check, for up to a second, there can
+// be two leaders, because no lock of the kernel belongs to a path. A write on condition of a member
+// fails at once.
 //
 // # The recipe
 //
-// Whoever writes holds a lock of the name in @lock, for as long as the disk takes. If a process
-// is stopped in the middle of a write, those who want to write to the same name wait for it,
-// and give up after [Options] LockTimeout. Those who write to other names do not: a process that is
-// stopped while it draws a number has a counter locked, and the others go on with the next one. Whoever
-// reads needs no lock, with one exception below, and can do so on a file system that has become
-// read-only: there a leader goes on, and the next in line follows it. There are two kinds of writes:
+// A writer holds a lock of the name in @lock, for as long as the disk takes. If a process is
+// stopped in the middle of a write, other writers to the same name wait for it, and give up after
+// [Options] LockTimeout. Writers to other names do not wait: a process that is stopped while it
+// draws a number has one counter locked, and the others use the next one. A reader needs no lock,
+// with one exception below, so it also works on a file system that has become read-only: there a
+// leader goes on, and the next in line follows it. There are two kinds of writes:
 //
-//   - Most keep out only others who write. @state is replaced in one step, so those who look
-//     meanwhile see it as it was before or after. Joining is such a write: nobody waits for the
-//     disk on the way to leadership because somebody joins.
+//   - Most writes keep out only other writers. @state is replaced in one step, so a reader sees it
+//     as it was before or after. To join is such a write: no candidate waits for the disk on its
+//     way to leadership because another one joins.
 //   - A write on condition of a member ([backend.If]), a pin, and the removal of a pinned member
-//     also keep out those who must know the result before they lead.
+//     also keep out candidates that must know the result before they lead.
 //
 // Joining (L1): under the lock, Join takes the next number from @counter, makes and locks
 // the FIFO, and then writes the member into @state. A FIFO that is not in @state is no
 // member. All who join at the same time in one session join with one write. Now and then, and
-// always in a short line, Join removes FIFOs that are not in @state, and takes the dead out of
-// that. So it takes no longer in a long line, except that it copies one file.
+// always in a short line, Join removes FIFOs that are not in @state, and removes dead members from
+// @state. So Join is as fast in a long line, except that it copies one longer file.
 //
 // If the process or the machine fails in the middle of a Join, the member does not stand: no
-// process holds its FIFO. Its number may be lost, and is not given again: @counter is on disk
+// process holds its FIFO. Its number may be lost, and is never used again: @counter is on disk
 // before a number is used. When Join returns, the member's line in @state is on disk, and so are
-// those of all before it.
+// the lines of all members before it.
 //
 // Looking (L2): a candidate reads @state, and tests its own lock and those of the members in
-// front of it, from the nearest on, until it finds one that stands. If one has gone, it
-// looks again under a shared lock of the line before it believes that, which keeps out the second
-// kind of writes. A write on condition of the member that has gone has then either happened or will
-// be refused, and a pin of it is in @state: once a process has let go of a member it cannot pin it.
+// front of it, from the nearest on, until it finds one that stands. If a member seems to have gone,
+// the candidate looks again under a shared lock of the line, which keeps out the second kind of
+// writes. A write on condition of the member that has gone has then either happened or will be
+// refused. A pin of it is in @state by then, because a process that has let go of a member cannot
+// pin it.
 //
-// Between the departure of a leader and the next one's term stand only that lock, one look at @state,
-// and a look whether the heir's own FIFO is there. What need not be there:
+// Between the departure of a leader and the next term there is only that lock, one look at @state,
+// and a look whether the heir's own FIFO is there. These steps are not needed:
 //
-//   - Opening @lock. A backend keeps it open, and locks the byte in it if nobody is in the way
-//     (glance_linux.go). It is the same lock: only one looks at a time through that descriptor, and
-//     it then checks, as everybody does, that the file is still that at the path.
+//   - To open @lock. A backend keeps it open, and locks the byte in it if nobody is in the way
+//     (glance_linux.go). It is the same lock: only one goroutine at a time looks through that
+//     descriptor, and it then checks, as all do, that it is still the file at the path.
 //
-//   - Testing the lock of the one that has gone. Its FIFO has read end of file, so nobody holds it,
-//     and nobody will: Join alone makes and locks a FIFO, under a position that is given once. What
-//     can still keep that member in line is a pin. That is in @state, which is read after end of
-//     file and under the lock; and one that is pinned is tested.
+//   - To test the lock of the member that has gone. Its FIFO has read end of file, so nobody holds
+//     it, and nobody will: only Join makes and locks a FIFO, under a position that is used once.
+//     Only a pin can still keep that member in line. The pin is in @state, which is read after end
+//     of file and under the lock; a pinned member is tested.
 //
-//   - Testing the lock of the heir itself. Its own session holds it, on a descriptor that only Leave
-//     and the end of the session close, and both forget it first. What is left to see is whether an
-//     operator has removed its FIFO: the file at the path must be the one that the session holds.
+//   - To test the lock of the heir itself. Its own session holds it, on a descriptor that only
+//     Leave and the end of the session close, and both forget the member first. Only an operator
+//     may have removed its FIFO: so the file at the path must be the one that the session holds.
 //
-//   - Closing the FIFO of the one that has gone. Whoever closes a removed file last removes it from
-//     the disk, and may wait for others who write there. So that is put off until the heir watches
-//     its own place, or leaves.
+//   - To close the FIFO of the member that has gone. The last process to close a removed file
+//     removes it from the disk, and may wait for others that write there. So the heir does that
+//     only when it watches its own place, or leaves.
 //
-// None of them concerns what must be on the disk: a handover writes nothing, not even the time at
-// which @state was read, where the kernel lets the reader do without.
+// None of these steps would put anything on the disk: a handover writes nothing. If the kernel
+// allows it, not even the time at which @state was read is written.
 //
-// Whom a candidate has found gone once it never tests again, because nobody joins in front of it.
-// The first in line also marks its FIFO: whoever waits behind it knows, when it has gone, that
+// A candidate never again tests a member that it has found gone, because nobody joins in front of
+// it. The first in line also marks its FIFO: when it has gone, the candidate behind it knows that
 // nobody else is left in front. So a handover takes a few system calls in a line of any length. The
 // mark is in the memory of the kernel (F_SET_RW_HINT, fcntl(2)). Where it cannot be set, the heir
 // tests the others.
 //
 // Waiting (L3): WatchPlace opens the FIFO of the one ahead, and sleeps until that is closed or
 // removed. Behind a pinned member it waits for changes of @state instead, which has the header.
-// Nothing is asked again from time to time. If both are of one backend, the leave itself wakes
-// who waits: Go would ask its poller only when no goroutine has anything to do.
+// It never asks again from time to time. If both members belong to one backend, Leave itself wakes
+// the waiter, because Go asks its poller only when no goroutine has anything to do.
 //
 // Leaving (L4): Leave closes the FIFO and then removes it. It takes no lock and writes nothing, so
 // it also works on a full disk. The FIFO's name has the member's position, which no later
@@ -179,10 +185,11 @@
 //
 // Items (L10): Append joins a member that is pinned at once, and closes its FIFO. Remove holds the
 // locks of both lines, looks whether the other member stands, and takes the item out of @state as
-// Leave does. Claim holds the lock of its line, and keeps the item's line from being decided in.
+// Leave does. Claim holds the lock of its own line, and a lock that keeps others from deciding in
+// the item's line.
 //
-// Watching a line (L3): @state tells of joins, and of the exits of pinned members. Of the others
-// only their FIFOs tell: WatchLine reads each of them, with a descriptor and a goroutine.
+// Watching a line (L3): @state tells of joins, and of the exits of pinned members. Only its FIFO
+// tells that another member has gone: WatchLine reads each FIFO, with a descriptor and a goroutine.
 //
 // A session ends when it is closed, or with its process. It writes nothing after that (L5),
 // and has no deadline (L6).
@@ -190,11 +197,11 @@
 // # Positions
 //
 // Positions, and with them tokens, come from @counter, which belongs to no election: they
-// go on growing when the folder of an election is deleted. A number is drawn under the lock of one counter,
-// is larger than what any of them says, and is on disk before it is used. So within a name numbers grow,
-// whichever counter they come from. In a new folder @counter begins
-// at the number of microseconds since 1970, so tokens also grow when the whole folder was
-// lost, as far as the machine's clock can be trusted.
+// go on growing when the folder of an election is deleted. A number is drawn under the lock of one
+// counter, is larger than the value of every counter, and is on disk before it is used. So within a
+// name numbers grow, whichever counter they come from. In a new folder @counter begins at the
+// number of microseconds since 1970, so tokens also grow if the whole folder was lost, as far as
+// the machine's clock is right.
 //
 // # For operators
 //
@@ -206,11 +213,11 @@
 // # What it needs
 //
 // The folder must be on a file system of this machine, such as ext4, XFS, Btrfs, ZFS or
-// tmpfs. File systems that other machines may share, such as NFS, and those that this
-// package does not know, are refused: locks and FIFOs do not reach from machine to machine.
-// Containers on one machine may share a folder.
+// tmpfs. This package refuses file systems that other machines may share, such as NFS, and file
+// systems that it does not know: locks and FIFOs do not reach from machine to machine. Containers
+// on one machine may share a folder.
 //
-// The system must be Linux. On others the package compiles, and Open fails with
+// The system must be Linux. On other systems the package compiles, and Open fails with
 // [errors.ErrUnsupported].
 //
 // # What it does not promise

@@ -29,9 +29,9 @@ func damagedState(path, name string, why error) error {
 // wrap returns err, which may come from the system, as the error of an operation.
 func wrap(op, name string, err error) error { return driver.Wrap(op, name, classify(err)) }
 
-// classify adds an error of the contract to one of the system. For a missing right somebody
-// must act; everything else (a full disk, too many open files, a file system that has become read-only)
-// may pass by itself, and nobody is to give up for it.
+// classify adds an error of the contract to one of the system. For a missing right somebody must
+// act. Everything else (a full disk, too many open files, a file system that has become read-only)
+// may pass by itself, and callers try again.
 func classify(err error) error {
 	var errno syscall.Errno
 	switch {

@@ -19,7 +19,7 @@ type place struct {
 	fd       int // of the FIFO, which is open for reading and writing, and locked
 	pinned   bool
 	known
-	rest func() // what WatchPlace has left to do when it was found first; nil for nothing
+	rest func() // the work that WatchPlace left when the member was first; nil if none
 }
 
 // stand makes the FIFO of a member and locks it. The caller holds the line's lock, and
@@ -80,7 +80,7 @@ func (p *place) hold() (*os.File, error) {
 // letGo closes the FIFO. This wakes the candidate behind.
 func (p *place) letGo() { unix.Close(p.fd) }
 
-// finish does what WatchPlace has left to do. Only one calls it.
+// finish does the work that WatchPlace has left. It is called once.
 func (p *place) finish() {
 	if p.rest != nil {
 		p.rest()
@@ -97,10 +97,10 @@ func (p *place) remove() {
 // headHint is RWH_WRITE_LIFE_SHORT (include/uapi/linux/fcntl.h).
 const headHint = 2
 
-// setHead says of the FIFO of a member that nobody stands in front of it. The kernel keeps that
-// with the inode as long as anybody has the FIFO open, on no disk, and wakes nobody: it is a hint
-// about the life of data (F_SET_RW_HINT, fcntl(2)), which means nothing for a FIFO. If it cannot
-// be set, whoever waits behind the member looks further once it has gone.
+// setHead marks the FIFO of a member in front of which nobody stands. The kernel keeps the mark
+// with the inode, in memory, as long as the FIFO is open, and wakes nobody: it is a hint about the
+// life of data (F_SET_RW_HINT, fcntl(2)), which means nothing for a FIFO. If it cannot be set, the
+// candidate behind the member tests more members once that has gone.
 func setHead(fd int) {
 	hint := uint64(headHint)
 	_, _, _ = unix.Syscall(unix.SYS_FCNTL, uintptr(fd), unix.F_SET_RW_HINT, uintptr(unsafe.Pointer(&hint)))
@@ -113,7 +113,7 @@ func isHead(fd int) bool {
 	return errno == 0 && hint == headHint
 }
 
-// A presence is what the kernel says of a member.
+// A presence says what the kernel knows of a member.
 type presence int
 
 const (
@@ -146,7 +146,7 @@ func (d dir) probe(position uint64) (presence, error) {
 	}
 }
 
-// probe is [dir.probe] for those who have not opened the line's folder.
+// probe is [dir.probe] for callers that have not opened the line's folder.
 func (f *folder) probe(m backend.Member) (presence, error) {
 	d, err := f.dir(m.Line)
 	if errors.Is(err, fs.ErrNotExist) {

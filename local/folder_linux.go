@@ -30,16 +30,16 @@ type folder struct {
 	mu     sync.Mutex
 	top    atomic.Pointer[top] // nil until the folder was found
 	closed bool
-	gates  map[string]*gate // by name: those that somebody passes or waits at
+	gates  map[string]*gate // by name: the gates that a hold passes or waits at
 
-	opening sync.Mutex // held by the one who opens @lock to write
-	counter counter    // that was locked last; used behind the gate of the counters
+	opening sync.Mutex // held by the goroutine that opens @lock to write
+	counter counter    // the counter that was last locked; used behind the gate of the counters
 }
 
 // past is what a backend knows from the folders that its sessions have had.
 type past struct {
 	seen  atomic.Uint64          // the largest number that is known to be taken
-	owner atomic.Pointer[uint32] // the user whom the first of them belonged to
+	owner atomic.Pointer[uint32] // the owner of the first of them
 }
 
 // A top is an open top folder. Its rights are those of everything below.
@@ -127,8 +127,8 @@ func (f *folder) check(t *top, fd int) (err error) {
 	if err := f.checkLinks(f.path, fd, t.uid); err != nil {
 		return err
 	}
-	// A process that has trusted the folder's owner does not trust whoever makes a folder at the same
-	// path later.
+	// A process that has trusted the folder's owner does not trust another user who later makes a
+	// folder at the same path.
 	f.past.owner.CompareAndSwap(nil, &t.uid)
 	if before := *f.past.owner.Load(); t.uid != before && t.uid != me && t.uid != 0 {
 		return refuse(fmt.Sprintf("was taken away, and the one that is there now belongs to user %d, and not to user %d as before; start anew if that is as it should be",
@@ -146,9 +146,10 @@ func (f *folder) check(t *top, fd int) (err error) {
 	return nil
 }
 
-// checkLinks fails if a link on the path is another user's, who may have led this process to a folder of root's, or of this
-// user's own. A link of the folder's own owner does no harm. fd is the folder that was opened. If that is not where
-// the path leads by now, somebody is exchanging links, and checkLinks fails.
+// checkLinks fails if a link on the path belongs to another user, who may want to lead this process
+// to a folder of root, or of this user. A link of the folder's own owner does no harm. fd is the
+// folder that was opened. If the path leads elsewhere by now, somebody is exchanging links, and
+// checkLinks fails.
 func (f *folder) checkLinks(path string, fd int, owner uint32) error {
 	rest, at := path, "/"
 	for range unix.PathMax { // links may lead in a circle by now
@@ -187,8 +188,8 @@ func (f *folder) checkLinks(path string, fd int, owner uint32) error {
 }
 
 // makeTop makes the folder, unless it is there, for this user alone, and opens it. Each folder that is
-// new is on disk when makeTop returns. It starts at a folder that it has opened and checked, and follows no link below:
-// another user may put one there meanwhile.
+// new is on disk when makeTop returns. It starts at a folder that it has opened and checked, and
+// follows no link below: another user may put one there meanwhile.
 func (f *folder) makeTop() error {
 	at, above, err := f.above()
 	if err != nil {
@@ -208,7 +209,8 @@ func (f *folder) makeTop() error {
 	return err
 }
 
-// above opens the lowest folder that is there of those that lead to the folder. It fails if a link of another user leads there.
+// above opens the lowest existing folder on the way to the folder. It fails if a link of another
+// user leads there.
 func (f *folder) above() (fd int, path string, err error) {
 	for path = filepath.Dir(f.path); ; path = filepath.Dir(path) {
 		fd, err = unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -256,7 +258,7 @@ func makeStep(at int, path, step string) (fd int, err error) {
 // syncDir puts on disk which files are in a folder.
 func syncDir(at int, path string) error {
 	fd, err := unix.Openat(at, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err == unix.EACCES { // its owner lets others make folders, and not look
+	if err == unix.EACCES { // its owner lets others make folders there, but not read it
 		return nil
 	}
 	if err == nil {
@@ -302,7 +304,7 @@ func (f *folder) moved() error {
 	return nil
 }
 
-// close closes the folder. What is under way may fail with [os.ErrClosed].
+// close closes the folder. Calls under way may fail with [os.ErrClosed].
 func (f *folder) close() error {
 	f.glance.close()
 	f.mu.Lock()

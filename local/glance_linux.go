@@ -8,18 +8,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Glances are holds of those who only look, where nobody is in the way. They have one descriptor of
-// @lock for all, which stays open: an heir is on the way to leadership. One glance is taken at a
-// time. Whoever finds another one under way, or a byte locked, acquires a hold of its own.
+// Glances are holds of readers, if no lock is in the way. They share one descriptor of @lock, which
+// stays open, because an heir is on its way to leadership. One glance is taken at a time. A reader
+// that finds another one under way, or a byte locked, acquires a hold of its own.
 type glances struct {
-	mu     sync.Mutex // held by the one that looks
+	mu     sync.Mutex // held by the reader
 	fd     int        // of @lock, if open is true
 	open   bool
 	closed bool
 	is     unix.Stat_t // what fd is
 }
 
-// lookAt runs fn while nobody decides about the name. If it cannot at once, done is false.
+// lookAt runs fn while nobody decides about the name. If it cannot do so at once, done is false.
 func (f *folder) lookAt(name string, fn func() error) (done bool, err error) {
 	g := &f.glance
 	if !g.mu.TryLock() {

@@ -29,7 +29,7 @@ func (s *session) Gone(ctx context.Context, m backend.Member) error {
 	defer context.AfterFunc(ctx, wake)()
 
 	known := m.Pinned || s.hasPinned(m)
-	let := false // the process that joined m has let go: only a pin keeps m in line
+	let := false // whether the process that joined m has let go: then only a pin keeps m in line
 	for {
 		// The checks below see what a wake before this line was about. A later wake ends
 		// Read.
@@ -47,7 +47,7 @@ func (s *session) Gone(ctx context.Context, m backend.Member) error {
 		}
 		pinned, err := s.dir.pinned(m)
 		if err != nil || pinned && !known || let && !pinned {
-			return err // if pinned, m may be a seal: those who wait should know
+			return err // if pinned, m may be a seal: the waiters should know
 		}
 		if let {
 			<-bell // rings also when ctx or the session ends
@@ -74,7 +74,7 @@ func (s *session) WatchLine(ctx context.Context, line string, after backend.Line
 			defer s.b.watches.watch(s.dir.fifo(line, m.Position), bell.ring)()
 			continue
 		}
-		m.Pinned = true // if m is pinned meanwhile, Gone is not to return
+		m.Pinned = true // so that Gone does not return if m is pinned meanwhile
 		waits.Go(func() {
 			if err := s.Gone(ctx, m); err != nil {
 				cancel(err)

@@ -10,7 +10,7 @@ import (
 )
 
 // Join adds a member at the end of the line. It writes two files to the disk; see
-// [backend.Session]. All who join a line at the same time in one session share these writes.
+// [backend.Session]. All joins of one line at the same time in one session share these writes.
 func (s *session) Join(ctx context.Context, line, value, _ string) (backend.Joined, error) {
 	m, err := s.join(ctx, backend.Member{Line: line, Value: value})
 	return backend.Joined{Member: m}, err
@@ -33,7 +33,7 @@ type joining struct {
 // join adds a member like m at the end of its line, and returns it with its key and position.
 // The session holds it, unless it is pinned.
 //
-// Whoever gets the lock first serves all who wait for it.
+// The caller that gets the lock first serves all that wait for it.
 func (s *session) join(ctx context.Context, m backend.Member) (backend.Member, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -51,7 +51,7 @@ func (s *session) join(ctx context.Context, m backend.Member) (backend.Member, e
 	return j.m, j.err
 }
 
-// withdraw takes j from those who wait, and reports whether it was among them.
+// withdraw takes j from the waiting joins, and reports whether it was among them.
 func (s *session) withdraw(j *joining) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +66,7 @@ func (s *session) withdraw(j *joining) bool {
 	return true
 }
 
-// takeJoins takes all who wait to join the line.
+// takeJoins takes all joins that wait for the line.
 func (s *session) takeJoins(line string) []*joining {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,8 +75,8 @@ func (s *session) takeJoins(line string) []*joining {
 	return js
 }
 
-// serve adds those to the line whom take returns. The caller holds the line's lock. If serve fails,
-// it has taken none. Once it has taken them, each of them has an error of its own.
+// serve adds the joins that take returns to the line. The caller holds the line's lock. If serve
+// fails, it has taken none. Once it has taken them, each of them has an error of its own.
 func (s *session) serve(ctx context.Context, h *hold, line string, take func() []*joining) error {
 	im, err := s.dir.read(line)
 	if err != nil {
@@ -91,7 +91,7 @@ func (s *session) serve(ctx context.Context, h *hold, line string, take func() [
 		return err
 	}
 	js := take()
-	if len(js) == 0 { // somebody else has served the caller
+	if len(js) == 0 { // another call has served this one
 		unlock()
 		return nil
 	}
@@ -108,14 +108,14 @@ func (s *session) serve(ctx context.Context, h *hold, line string, take func() [
 	return nil
 }
 
-// probesPerJoin is how many members a Join looks at on average, to find those that have gone. In a
-// line that is not longer it looks at all.
+// probesPerJoin is how many members a Join looks at on average, to find members that have gone. In
+// a shorter line it looks at all.
 const probesPerJoin = 16
 
 // add adds members to a line, with the positions from first on. Some may fail by themselves.
 func (s *session) add(im *image, js []*joining, first uint64) error {
-	// The dead are taken out at random, and not at each Join, which would take the longer the
-	// longer the line is.
+	// Dead members are taken out only at random joins, because otherwise each Join would take
+	// longer in a longer line.
 	clean := rand.IntN(im.listed()+1) <= probesPerJoin*len(js)
 	if clean {
 		st, err := im.whole()

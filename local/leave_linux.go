@@ -17,7 +17,7 @@ func (s *session) Leave(ctx context.Context, m backend.Member) error {
 		delete(s.places, m.Position)
 		p.letGo()
 		s.mu.Unlock()
-		s.b.watches.wake(p.path) // in this process the poller would tell only when nobody has anything to do
+		s.b.watches.wake(p.path) // in this process the poller would report it only when no goroutine has anything to do
 		p.remove()               // this may take as long as the disk does; if it fails, a later Join removes it
 		p.finish()
 		return nil
@@ -26,7 +26,7 @@ func (s *session) Leave(ctx context.Context, m backend.Member) error {
 	return s.write(ctx, func(context.Context, *hold) error { return s.unpin(m) }, claim{m.Line, decide})
 }
 
-// unpin removes a pinned member, whoever pinned it. The caller holds the line's lock.
+// unpin removes a pinned member of any session. The caller holds the line's lock.
 func (s *session) unpin(m backend.Member) error {
 	st, err := s.dir.load(m.Line)
 	if err != nil {

@@ -21,7 +21,7 @@ func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
 }
 
 // Head returns the line with its first member alone; see [backend.Session]. It tests the locks of
-// that one and of those in front of it that have gone.
+// that member and of the gone members in front of it.
 func (s *session) Head(ctx context.Context, line string) (backend.Line, error) {
 	l, gone, err := s.dir.headOf(line)
 	if gone {
@@ -33,7 +33,7 @@ func (s *session) Head(ctx context.Context, line string) (backend.Line, error) {
 	return l, err
 }
 
-// headOf reads the head of a line. gone says that somebody has gone: then the answer counts only if
+// headOf reads the head of a line. gone says that a member has gone: then the answer counts only if
 // nobody decides in the line meanwhile.
 func (f *folder) headOf(line string) (l backend.Line, gone bool, err error) {
 	im, err := f.read(line)

@@ -35,22 +35,22 @@ type hold struct {
 	gates  []*gate
 }
 
-// A claim is what a hold locks of one name.
+// A claim says what a hold locks of one name.
 type claim struct {
 	name string
 	purpose
 }
 
-// A purpose says whom a claim keeps out.
+// A purpose says what a claim keeps out.
 type purpose int
 
 const (
-	// look keeps out those who decide. Whoever looks on the way to leadership claims this.
+	// look keeps out deciders. A candidate that looks on its way to leadership claims this.
 	look purpose = iota
-	// write keeps out all others who write or decide, and nobody who looks: these see the
-	// name as it was before or after the write.
+	// write keeps out other writers and deciders, but not readers, which see the name as it was
+	// before or after the write.
 	write
-	// decide keeps out everybody. It is for what those who look must wait for: a write on
+	// decide keeps out everybody. It is for changes for which readers must wait: a write on
 	// condition of a member, or a pin.
 	decide
 )
@@ -60,11 +60,11 @@ const (
 type gate struct {
 	name   string
 	passes chan struct{} // full while a hold has passed
-	users  int           // who wait or have passed; guarded by the folder's mu
+	users  int           // how many wait or have passed; guarded by the folder's mu
 }
 
-// pass passes the gate of a name. It blocks until nobody else of this process is between that and free, or
-// ctx ends.
+// pass passes the gate of a name. It blocks until no other hold of this process is between pass and
+// free, or ctx ends.
 func (f *folder) pass(ctx context.Context, name string) (*gate, error) {
 	g := f.gate(name)
 	select {
@@ -87,7 +87,7 @@ func (f *folder) free(g *gate) {
 	f.leave(g)
 }
 
-// gate returns the gate of a name. Whoever has got it calls leave once.
+// gate returns the gate of a name. The caller calls leave once.
 func (f *folder) gate(name string) *gate {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -111,19 +111,19 @@ func (f *folder) leave(g *gate) {
 // counterByte is the byte of @lock for @counter. Each name has three other bytes.
 const counterByte = 0
 
-// lockByte returns the byte of a name. Who looks locks it shared, and who decides exclusively.
+// lockByte returns the byte of a name. Readers lock it shared, and deciders exclusively.
 func lockByte(name string) int64 {
 	h := fnv.New64a()
 	io.WriteString(h, name)
 	return 1 + int64(h.Sum64()>>2)
 }
 
-// writeByte returns the byte of a name that is locked exclusively by whoever writes, who locks
-// lockByte shared. Earlier versions lock only lockByte, and exclusively.
+// writeByte returns the byte of a name that a writer locks exclusively; it locks lockByte shared.
+// Earlier versions lock only lockByte, and exclusively.
 func writeByte(name string) int64 { return lockByte("@write/" + name) } // no name contains '@'
 
-// turnByte returns the byte of a name that is locked exclusively by the one who is next to write or
-// to decide. Without it, a process that writes again and again could keep others waiting for long.
+// turnByte returns the byte of a name that the next writer or decider locks exclusively. Without
+// it, a process that writes again and again could keep others waiting for long.
 func turnByte(name string) int64 { return lockByte("@turn/" + name) }
 
 // A byteLock is a lock on one byte.
@@ -132,9 +132,9 @@ type byteLock struct {
 	mode int16
 }
 
-// locks returns what claims lock. Everybody locks in this order, so that no two wait for each
-// other: the turns, which are unlocked when all the others are locked, then the bytes of those who
-// write, and then those of the names. Each kind is sorted.
+// locks returns the bytes that claims lock. All lock in this order, so that no two wait for each
+// other: the turns, which are unlocked when all others are locked, then the bytes of writers, and
+// then those of the names. Each kind is sorted.
 func locks(claims []claim) (turns, rest []byteLock) {
 	var names []byteLock
 	for _, c := range claims {
@@ -186,8 +186,8 @@ func (f *folder) acquire(ctx context.Context, claims ...claim) (*hold, error) {
 	return h, nil
 }
 
-// enter passes the gates of the names. Who only looks passes none: somebody who writes may stand
-// in the gate for as long as the disk takes.
+// enter passes the gates of the names. A reader passes none, because a writer may stand in the gate
+// for as long as the disk takes.
 func (h *hold) enter(ctx context.Context, claims []claim) error {
 	var names []string
 	for _, c := range claims {
@@ -210,10 +210,10 @@ var errReplaced = errors.New("the lock file was replaced")
 
 // open opens the lock file.
 //
-// Of those who write, one does so at a time. There may be hundreds of them, and one more descriptor may have the
-// kernel enlarge the process's table of descriptors, which takes it some milliseconds (expand_fdtable,
-// fs/file.c). Each who opened a file meanwhile would keep a thread for that time, and Go would keep the
-// thread for good.
+// Only one writer at a time opens it. There may be hundreds of writers, and one more descriptor may
+// make the kernel enlarge the process's table of descriptors, which takes some milliseconds
+// (expand_fdtable, fs/file.c). Each goroutine that opened a file meanwhile would hold a thread for
+// that time, and Go would keep the thread for good.
 func (h *hold) open(p purpose) error {
 	f := h.folder
 	if p != look {
@@ -261,8 +261,8 @@ func (h *hold) lock(ctx context.Context, claims []claim) error {
 	})
 }
 
-// openFor returns the flag with which the lock file is opened. A shared lock needs only O_RDONLY. So whoever
-// only looks can still do so when the file system has become read-only.
+// openFor returns the flag with which the lock file is opened. A shared lock needs only O_RDONLY.
+// So a reader can still look when the file system has become read-only.
 func openFor(p purpose) int {
 	if p == look {
 		return unix.O_RDONLY
@@ -270,8 +270,8 @@ func openFor(p purpose) int {
 	return unix.O_RDWR
 }
 
-// isLock fails with errReplaced if is, which somebody has open, is not the lock file that others lock: it
-// was removed meanwhile.
+// isLock fails with errReplaced if is, which the caller has open, is not the lock file that others
+// lock: it was removed meanwhile.
 func (d dir) isLock(is *unix.Stat_t) error {
 	if present, err := d.stat(lockName); err != nil || present.Dev != is.Dev || present.Ino != is.Ino {
 		return errReplaced

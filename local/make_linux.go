@@ -13,12 +13,12 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// What is made gets the rights of the top folder. It first stands in the top folder under another name,
-// and is moved to its place when it has them: a process that is killed leaves nothing that others cannot
-// use.
+// A new file or folder gets the rights of the top folder. It first stands in the top folder under
+// another name, and is moved to its place when it has them. So a process that is killed leaves
+// nothing that others cannot use.
 
-// filePerm are the rights of a file. Those who may not write to the folder get none: whoever may open a
-// file may lock it, and so keep others from joining, or have a dead member look alive.
+// filePerm are the rights of a file. Users who may not write to the folder get none: a user who may
+// open a file may lock it, and so keep others from joining, or make a dead member look alive.
 func (t *top) filePerm() uint32 {
 	if t.perm&0o020 != 0 {
 		return 0o660
@@ -29,21 +29,23 @@ func (t *top) filePerm() uint32 {
 // dirPerm are the rights of a folder.
 func (t *top) dirPerm() uint32 { return t.perm &^ 0o007 }
 
-// give sets the rights of a file or folder that this process has made: the umask has taken some away. If this
-// process runs as root, give also makes the owner of the top folder its owner, who could not use it otherwise.
+// give sets the rights of a file or folder that this process has made: the umask has taken some
+// away. If this process runs as root, give also makes the owner of the top folder its owner,
+// because otherwise that user could not use it.
 func (t *top) give(fd int, perm uint32) error {
 	if t.gives() {
-		_ = unix.Fchown(fd, int(t.uid), int(t.gid)) // not every root may do that
+		_ = unix.Fchown(fd, int(t.uid), int(t.gid)) // root may lack this right, as in a container
 	}
 	return unix.Fchmod(fd, perm)
 }
 
-// gives reports whether what this process makes is to be another user's.
+// gives reports whether files that this process makes must belong to another user.
 func (t *top) gives() bool { return os.Geteuid() == 0 && t.uid != 0 }
 
-// giveMade is give for what was opened after it was made. Whoever may write to the folder may have put
-// something else there meanwhile. So it must be of the kind, have no other name, and, if it is to be
-// another user's, be root's. A folder must then also be empty: its owner could make that himself.
+// giveMade is give for a file or folder that was opened after it was made. A user who may write to
+// the folder may have put something else there meanwhile. So it must be of the kind and have no
+// other name. If it is to belong to another user, it must now belong to root, and a folder must be
+// empty, which its new owner could also make.
 func (d dir) giveMade(fd int, file string, kind, perm uint32) error {
 	var is unix.Stat_t
 	if err := unix.Fstat(fd, &is); err != nil {
@@ -136,8 +138,8 @@ func (d dir) make(step, fresh string) error {
 var renameat2 = unix.Renameat2
 
 // move renames a folder, and fails with EEXIST if there is one of the new name. Not every file system can do
-// that: there it may replace a folder that is empty, whose maker then makes it again. That would be wrong
-// for a file, which somebody may have opened; see openLock.
+// that: there it may replace a folder that is empty, whose maker then makes it again. That would be
+// wrong for a file, which others may have opened; see openLock.
 func move(from int, old string, to int, name string) error {
 	err := renameat2(from, old, to, name, unix.RENAME_NOREPLACE)
 	if err != unix.EINVAL && err != unix.ENOSYS {
@@ -222,13 +224,13 @@ func (d dir) create(name string) (*os.File, error) {
 func (d dir) openLock(flags int) (*os.File, error) {
 	fd, is, err := d.open(lockName, flags, unix.S_IFREG)
 	if errors.Is(err, fs.ErrNotExist) {
-		// Nobody is locked out meanwhile, so the other name must be nobody else's.
+		// No lock is held here, so no other process may use the same name.
 		other := fmt.Sprintf("@tmp-lock-%016x", rand.Uint64())
 		file, failed := d.create(other)
 		if failed != nil {
 			return nil, failed
 		}
-		failed = unix.Linkat(d.fd, other, d.fd, lockName, 0) // on every file system, it fails if there is one
+		failed = unix.Linkat(d.fd, other, d.fd, lockName, 0) // it fails if there is one, on every file system
 		_ = d.remove(other)
 		if failed == nil {
 			return file, nil

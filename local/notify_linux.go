@@ -16,8 +16,8 @@ import (
 	"github.com/succession-dev/succession/backend/kit"
 )
 
-// A bell is rung when something may have changed. If it is rung again before anybody has
-// heard it, that is one ring.
+// A bell is rung when something may have changed. If it is rung again before the ring was heard,
+// that is one ring.
 type bell chan struct{}
 
 func newBell() bell { return make(bell, 1) }
@@ -25,8 +25,8 @@ func newBell() bell { return make(bell, 1) }
 func (b bell) ring() { kit.Notify(b) }
 
 // A notifier tells of changes of files and folders. It takes one inotify instance for the
-// whole backend, because a user has few of them, and starts with the first session. It tells
-// that something may have changed, and never what: whoever is woken looks.
+// whole backend, because a user has few of them, and starts with the first session. It only says
+// that something may have changed: the woken caller must look.
 type notifier struct {
 	logger *slog.Logger
 
@@ -38,10 +38,10 @@ type notifier struct {
 
 	mu     sync.Mutex
 	subs   map[string][]*subscription // by path
-	unused []string                   // paths that perhaps nobody watches any more
-	due    bool                       // they are to be removed
+	unused []string                   // paths that may have no subscription
+	due    bool                       // the unused paths must be removed
 	poked  bool                       // run will be told so
-	blind  int                        // how many subscriptions inotify tells nothing
+	blind  int                        // number of subscriptions without inotify
 	poke   bell                       // unused or blind has changed
 	stop   chan struct{}              // nil unless run runs
 	exited chan struct{}
@@ -56,12 +56,12 @@ type subscription struct {
 // newWatcher is a variable so that tests can do without inotify.
 var newWatcher = fsnotify.NewWatcher
 
-// maxUnused is how many FIFOs stay watched although nobody asks for that any more.
+// maxUnused is how many FIFOs may stay watched without a subscription.
 const maxUnused = 32
 
 func isFIFO(path string) bool { return strings.HasPrefix(filepath.Base(path), fifoPrefix) }
 
-// lookAgain is how often subscriptions that inotify tells nothing are woken.
+// lookAgain is how often subscriptions without inotify are woken.
 const lookAgain = time.Second
 
 func newNotifier(logger *slog.Logger) *notifier {
@@ -69,10 +69,10 @@ func newNotifier(logger *slog.Logger) *notifier {
 }
 
 // watch calls wake whenever the file or folder at path may have changed, been replaced or
-// removed, until stop is called. Of what a folder contains, only @state counts. A path that
-// does not exist is noticed when it is made, if the folder above it is watched too. The
-// caller looks at the present state after watch has returned. wake must not block. watch
-// does not fail: without inotify, wake is called once a second.
+// removed, until stop is called. Inside a folder only @state counts. If a path does not exist, its
+// creation is noticed if the folder above it is watched too. The caller looks at the present state
+// after watch has returned. wake must not block. watch does not fail: without inotify, wake is
+// called once a second.
 func (n *notifier) watch(path string, wake func()) (stop func()) {
 	n.adding.Lock()
 	defer n.added()
@@ -117,7 +117,7 @@ func (n *notifier) added() {
 	n.adding.Unlock()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.due { // run may have come in vain
+	if n.due { // run may have found nothing to do
 		n.poke.ring()
 	}
 }
@@ -141,8 +141,8 @@ func (n *notifier) start() {
 	go n.run(n.watcher, n.stop, n.exited)
 }
 
-// unwatch does not wait for those who add a path, which may wait for the disk: whoever is about to
-// lead calls it.
+// unwatch does not wait for calls that add a path, which may wait for the disk, because a candidate
+// calls it that is about to lead.
 func (n *notifier) unwatch(path string, sub *subscription) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -151,9 +151,9 @@ func (n *notifier) unwatch(path string, sub *subscription) {
 	if n.subs[path] = slices.Delete(subs, i, i+1); len(subs) == 1 {
 		delete(n.subs, path)
 		n.unused = append(n.unused, path)
-		// A FIFO tells nothing but its end, and inotify forgets it then. So a few of them are left, and
-		// a handover does not compete with their removal. Nor does it with that of others, as they are
-		// removed a moment later.
+		// A watched FIFO gives only one event, its end, and inotify then forgets it. So a few of
+		// them stay, and a handover does not compete with their removal. Nor does it compete with
+		// the removal of others, which happens a moment later.
 		n.due = n.due || !isFIFO(path) || len(n.unused) > maxUnused
 		if n.due && !n.poked {
 			n.poked = true
@@ -168,8 +168,8 @@ func (n *notifier) unwatch(path string, sub *subscription) {
 // sweep is how long after its last use the watch of a path ends.
 const sweep = 20 * time.Millisecond
 
-// removeUnused ends the watches of paths that nobody watches any more. If somebody is just adding
-// one, it does nothing: added then has it called again.
+// removeUnused ends the watches of paths without a subscription. If a path is being added, it does
+// nothing: added then makes run call it again.
 func (n *notifier) removeUnused() {
 	if !n.adding.TryLock() {
 		return
@@ -217,8 +217,8 @@ func (n *notifier) run(w *fsnotify.Watcher, stop <-chan struct{}, exited chan<- 
 				errs = nil
 				continue
 			}
-			// Most likely the queue has overflowed (fsnotify.ErrEventOverflow). What was
-			// lost may concern anybody.
+			// Most likely the queue has overflowed (fsnotify.ErrEventOverflow). Any subscription
+			// may have lost an event.
 			n.logger.Debug("inotify", "error", err)
 			n.wakeAll(func(*subscription) bool { return true })
 		case <-n.poke:

@@ -32,17 +32,17 @@ var (
 	_ backend.Holder  = (*Backend)(nil)
 )
 
-// New returns a backend on the folder dir; empty is [DefaultDir]. If there is no folder, the
-// first who joins or writes makes it, for its user alone; whoever only looks makes nothing.
-// For several users, make the folder beforehand with the rights that they need, as in
-// install -d -m 2770 -g GROUP DIR. Who may not write to the folder cannot open what is in it either; what
-// root writes belongs to the folder's owner.
+// New returns a backend on the folder dir; empty is [DefaultDir]. If there is no folder, the first
+// process that joins or writes makes it, for its own user alone; a process that only looks makes
+// nothing. For several users, make the folder beforehand with the rights that they need, for
+// example with install -d -m 2770 -g GROUP DIR. A user who may not write to the folder cannot open
+// files in it either. Files that root writes belong to the folder's owner.
 //
 // New fails with [backend.ErrDenied] if everybody may write to the folder, or if the
 // default folder belongs to somebody else or others may write to it. It fails with
 // [backend.ErrInvalid] if the folder is on a file system that is not known to be of this
-// machine alone. If the folder is made later, or cannot be written, the first call that
-// finds something wrong fails. New blocks for file operations only.
+// machine alone. If the folder is made later, or cannot be written, only the first call that finds
+// a fault fails. New blocks for file operations only.
 func New(dir string, o *Options) (*Backend, error) {
 	if o == nil {
 		o = &Options{}
@@ -66,7 +66,7 @@ func New(dir string, o *Options) (*Backend, error) {
 
 // Open opens the backend of a URL: local:/var/lib/app, or local: for [DefaultDir].
 // A relative path is taken from the working directory. There are no hosts and no
-// parameters. Package backend calls it for the scheme "local".
+// parameters. Package succession calls it for URLs with the scheme "local".
 func Open(u *coordinator.URL) (*Backend, error) {
 	if len(u.Hosts) > 0 {
 		return nil, wrap("open", "", fmt.Errorf("%w URL %s: the folder is on this machine; write local:/path, without a host", backend.ErrInvalid, u))
@@ -78,8 +78,8 @@ func Open(u *coordinator.URL) (*Backend, error) {
 }
 
 // Session returns the live session, or opens one. A session ends when the path of the folder leads elsewhere.
-// It blocks for file operations only. It fails with [backend.ErrDenied] if the folder cannot be trusted any
-// more, with [backend.ErrReset] if the folder's counter has gone back, with [ErrDamaged] if
+// It blocks for file operations only. It fails with [backend.ErrDenied] if the folder can no longer
+// be trusted, with [backend.ErrReset] if the folder's counter has gone back, with [ErrDamaged] if
 // the counter cannot be read, and with [backend.ErrClosed] after Close.
 func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
 	return b.sessions.Session(ctx)

@@ -16,8 +16,9 @@ import (
 	"github.com/succession-dev/succession/backend/coordinator"
 )
 
-// An operator is a [coordinator.Operator] that has a shell on this machine. It is the path of the folder. It reaches files as
-// sessions do, and so deletes nothing outside the folder: root may be the operator of another user's folder.
+// An operator is a [coordinator.Operator] that has a shell on this machine. It is the path of the
+// folder. It reaches files as sessions do, and so deletes nothing outside the folder: root may be
+// the operator of another user's folder.
 type operator string
 
 func newOperator(u *coordinator.URL) (coordinator.Operator, error) {

@@ -8,10 +8,10 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// patrol looks about once a second whether others still find what this session holds: the folder, and
-// the FIFOs of those of its members that are first. inotify does not tell when a folder above is moved, or
-// when something is mounted over one. This takes no descriptor, so it also works when there is none left.
-// It returns when the session ends.
+// About once a second patrol checks that others still find the session's folder, and the FIFOs of
+// its members that are first. inotify does not notice when a folder above is moved, or when
+// something is mounted over one. This takes no descriptor, so it also works when there is none
+// left. It returns when the session ends.
 func (s *session) patrol() {
 	for {
 		select {
@@ -19,7 +19,7 @@ func (s *session) patrol() {
 			return
 		case <-time.After(lookAgain*3/4 + rand.N(lookAgain/2)):
 		}
-		if s.Alive() != nil { // which asks folder.moved
+		if s.Alive() != nil { // Alive asks folder.moved
 			return
 		}
 		s.mu.Lock()
@@ -34,7 +34,7 @@ func (s *session) patrol() {
 	}
 }
 
-// alarm has the bell rung by patrol when the FIFO of m is not found any more, until stop is called.
+// alarm makes patrol ring the bell when the FIFO of m can no longer be found, until stop is called.
 func (s *session) alarm(m backend.Member, b bell) (stop func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -64,7 +64,7 @@ func (s *session) Pin(ctx context.Context, m backend.Member, hd backend.Header, 
 		if err := s.dir.store(st); err != nil {
 			return err
 		}
-		// Those who watch the FIFO are to look.
+		// This wakes the watchers of the FIFO.
 		if d, err := s.dir.dir(m.Line); err == nil {
 			d.touch(fifoName(m.Position))
 			d.close()
@@ -81,8 +81,8 @@ func (s *session) hasPinned(m backend.Member) bool {
 	return p != nil && p.pinned
 }
 
-// pinned reports whether m is pinned. Once the session that joined m has let go of it, that
-// does not change any more: only that session could pin m.
+// pinned reports whether m is pinned. Once the session that joined m has let go of it, that no
+// longer changes: only that session could pin m.
 func (f *folder) pinned(m backend.Member) (bool, error) {
 	im, err := f.read(m.Line)
 	if err != nil {

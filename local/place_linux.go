@@ -33,14 +33,14 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 	defer func() {
 		end := func() {
 			stop()
-			file.Close() // the last who closes a FIFO that was removed may wait for the disk
+			file.Close() // the last process that closes a removed FIFO may wait for the disk
 		}
 		if !first || !s.putOff(m, end) {
 			end()
 		}
 	}()
 
-	let := false // the process that joined the one ahead has let go: only a pin keeps that in line
+	let := false // whether the process of the member ahead has let go: then only a pin keeps it in line
 	for {
 		// As in Gone: what follows sees what a wake before this line was about.
 		if err := file.SetReadDeadline(time.Time{}); err != nil {
@@ -65,7 +65,7 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 }
 
 // lookAgain reports whether m stands otherwise than p says, and then sets p.
-// let says that the process of the one ahead has let go.
+// let says that the process of the member ahead has let go.
 func (s *session) lookAgain(ctx context.Context, m backend.Member, p *backend.Place, let bool) (moved bool, err error) {
 	var now backend.Place
 	if let {
@@ -82,8 +82,8 @@ func (s *session) lookAgain(ctx context.Context, m backend.Member, p *backend.Pl
 	return moved, nil
 }
 
-// putOff has what WatchPlace would do at its end done when m is watched again, or leaves: m is about to
-// lead. It reports false if the session does not hold m.
+// putOff delays the last work of WatchPlace until m is watched again, or leaves, because m is about
+// to lead. It reports false if the session does not hold m.
 func (s *session) putOff(m backend.Member, end func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +95,7 @@ func (s *session) putOff(m backend.Member, end func()) bool {
 	return true
 }
 
-// finish does what was put off for m.
+// finish does the delayed work for m.
 func (s *session) finish(m backend.Member) {
 	s.mu.Lock()
 	own := s.places[m.Position]
@@ -109,8 +109,8 @@ func (s *session) finish(m backend.Member) {
 	end()
 }
 
-// watchHeader is WatchPlace for a member that is first, or behind one that is pinned: that stays when the
-// election moves, so the header alone tells (law L3).
+// watchHeader is WatchPlace for a member that is first, or behind a pinned one: that stays when the
+// election moves, so only the header says that it has (law L3).
 func (s *session) watchHeader(ctx context.Context, m backend.Member, p *backend.Place) error {
 	bell := newBell()
 	defer s.b.watches.watch(s.dir.fifo(m.Line, m.Position), bell.ring)()
@@ -147,9 +147,9 @@ func (s *session) wakeReader(file *os.File, paths ...string) (bell bell, wake, s
 	}
 }
 
-// awaitEnd blocks until nobody has the FIFO open for writing any more, or wakeReader has it return.
+// awaitEnd blocks until no process has the FIFO open for writing, or wakeReader makes it return.
 func awaitEnd(file *os.File) (ended bool, err error) {
-	var strangers [64]byte // what a stranger may have written; nobody else writes
+	var strangers [64]byte // bytes that a stranger may have written
 	switch _, err := file.Read(strangers[:]); {
 	case err == io.EOF:
 		return true, nil
@@ -173,7 +173,7 @@ func isEnded(file *os.File) (ended bool, err error) {
 	return ended, failed
 }
 
-// learnHead notes it if nobody stands in front of ahead any more. file is the FIFO of that.
+// If nobody stands in front of ahead, learnHead notes that. file is ahead's FIFO.
 func (s *session) learnHead(m, ahead backend.Member, file *os.File) {
 	raw, err := file.SyscallConn()
 	if err != nil {

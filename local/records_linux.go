@@ -171,7 +171,7 @@ func (s *session) follow(ctx context.Context, name string, bell bell, check func
 
 // followFolder follows the name until its folder is made or removed, because inotify must
 // then watch another folder. If the name has no folder, it watches the nearest one above,
-// and does not make the folder: whoever only looks makes nothing.
+// and does not make the folder, because a call that only looks makes nothing.
 func (s *session) followFolder(ctx context.Context, name string, bell bell, check func() (bool, error)) (done bool, err error) {
 	if err := s.Usable(ctx); err != nil {
 		return false, err
@@ -198,7 +198,8 @@ func (s *session) followFolder(ctx context.Context, name string, bell bell, chec
 	}
 }
 
-// nearest says what inotify can watch: it only looks. It returns dir, or the nearest folder above it that exists.
+// nearest says what inotify can watch: it only looks. It returns dir, or the nearest folder above
+// it that exists.
 func nearest(dir string) (path string, is fs.FileInfo, err error) {
 	for path = dir; ; path = filepath.Dir(path) {
 		is, err = os.Stat(path)

@@ -11,8 +11,8 @@ import (
 	"github.com/succession-dev/succession/backend/kit"
 )
 
-// A session holds the members that a backend has joined. It lives until it is closed, the process dies, or
-// others do not find its folder any more.
+// A session holds the members that a backend has joined. It lives until it is closed, the process
+// dies, or others can no longer find its folder.
 type session struct {
 	kit.AlwaysFresh // every read is of the files themselves
 	*kit.Life
@@ -27,8 +27,8 @@ type session struct {
 
 	mu     sync.Mutex
 	places map[uint64]*place       // by position
-	joins  map[string][]*joining   // by line: those who wait for their turn
-	first  map[bell]backend.Member // those that are watched as first in line; see patrol
+	joins  map[string][]*joining   // by line: the joins that wait for their turn
+	first  map[bell]backend.Member // the members that are watched as first in line; see patrol
 }
 
 var _ backend.Session = (*session)(nil)
@@ -49,8 +49,8 @@ func newSession(b *Backend, f *folder) *session {
 // waits for writes in progress, which take milliseconds. Closing twice is not an error.
 func (s *session) Close(context.Context) error { return s.Life.Close(context.Background()) }
 
-// explain returns err, with which a call has failed, as an error of the contract. If the folder went
-// meanwhile, or was closed because the session has ended, that is why.
+// explain returns err, with which a call has failed, as an error of the contract. If the folder has
+// gone meanwhile, or was closed because the session has ended, that is the error.
 func (s *session) explain(_ context.Context, err error) error {
 	if errors.Is(err, os.ErrClosed) || errors.Is(err, fs.ErrNotExist) {
 		if ended := s.Alive(); ended != nil {

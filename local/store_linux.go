@@ -18,7 +18,7 @@ func (f *folder) load(name string) (*state, error) {
 	return im.whole()
 }
 
-// read is load for those who need only a part of the state.
+// read is load for callers that need only a part of the state.
 func (f *folder) read(name string) (*image, error) {
 	d, err := f.dir(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -31,7 +31,7 @@ func (f *folder) read(name string) (*image, error) {
 	return f.readIn(d, name)
 }
 
-// readIn is read for those who have opened the folder of the name.
+// readIn is read for callers that have opened the folder of the name.
 func (f *folder) readIn(d dir, name string) (*image, error) {
 	file, err := d.read(stateName)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -85,8 +85,8 @@ func (f *folder) store(st *state) error {
 	return nil
 }
 
-// drop takes the members that have gone out of st. What is left out is certain only if the
-// caller holds the line's lock, so that nobody is pinned meanwhile.
+// drop takes the members that have gone out of st. The result is certain only if the caller holds
+// the line's lock, so that no member is pinned meanwhile.
 func (f *folder) drop(st *state) error {
 	if len(st.members) == 0 {
 		return nil
@@ -114,7 +114,7 @@ func (f *folder) drop(st *state) error {
 	return nil
 }
 
-// stands is [dir.stands] for those who have not opened the line's folder.
+// stands is [dir.stands] for callers that have not opened the line's folder.
 func (f *folder) stands(m backend.Member) (bool, error) {
 	is, err := f.probe(m)
 	return is == held || is == dead && m.Pinned, err
@@ -127,9 +127,9 @@ func (d dir) stands(m backend.Member) (bool, error) {
 	return is == held || is == dead && m.Pinned, err
 }
 
-// sweep removes the FIFOs that im does not list: those of the dead, of a process that died
-// while it joined, and of a line whose state an operator removed. The caller holds the
-// line's lock. What cannot be removed is left to the next sweep.
+// sweep removes the FIFOs that im does not list: those of dead members, of a process that died
+// while it joined, and of a line whose state an operator removed. The caller holds the line's lock.
+// What cannot be removed is left to the next sweep.
 func (f *folder) sweep(im *image) {
 	d, err := f.dir(im.name)
 	if err != nil {

@@ -17,9 +17,9 @@
 // index that made them, so a record that is deleted and made anew has another one.
 //
 // Each [Backend] is a client with a connection of its own: two pipes that deliver in order.
-// Requests, answers and notifications are messages in these pipes. As over a network, the
-// client knows what they tell it, and nothing else. A call reads the coordinator's only
-// copy of the data, so it sees at least what earlier answers have told (L2).
+// Requests, answers and notifications are messages in these pipes. As over a network, the client
+// knows only what they tell it. A call reads the coordinator's only copy of the data, so it sees at
+// least what earlier answers have told (L2).
 //
 // Joining (L1, L4): Join, Leave and Pin carry a number within their session, under which
 // the coordinator remembers the answer until the client has it. If the connection breaks in
@@ -27,16 +27,16 @@
 // is then answered, and does not run twice.
 //
 // Waiting (L3): a blocking call is one request, which the coordinator answers when its event
-// comes. Gone is answered by the departure of its member alone. If the context of a call
-// ends, its request stays at the coordinator, for whoever waits for the same event next: to
-// ask again costs nothing.
+// comes. Gone is answered by the departure of its member alone. If the context of a call ends, its
+// request stays at the coordinator for the next call that waits for the same event, so to ask again
+// costs nothing.
 //
 // Sessions (L5, L6): each side keeps the session's time by itself. The client sends a
 // heartbeat every third of the TTL. Its deadline is a TTL after the newest acknowledged
-// heartbeat was sent; when that passes, the session ends in the client at once, whether or
-// not it is cut off. The coordinator ends the session a TTL, and [Options] Slack, after it
-// has handled the newest heartbeat. That is not before the client's deadline, because no
-// heartbeat is handled earlier than it was sent.
+// heartbeat was sent; when that passes, the session ends in the client at once, whether or not the
+// client is cut off. The coordinator ends the session a TTL plus [Options] Slack after it has
+// handled the newest heartbeat. That is not before the client's deadline, because no heartbeat is
+// handled earlier than it was sent.
 //
 // # Faults
 //
@@ -57,10 +57,10 @@
 //
 // # Virtual time
 //
-// The package takes its time from package time alone, and owns no goroutine. What must
-// happen later happens in timers. They are stopped when a client is closed, or fire and find
-// nothing to do. In a bubble of testing/synctest an hour of heartbeats takes no time. Make
-// the coordinator and its clients inside the bubble.
+// The package takes its time from package time alone, and owns no goroutine. Timers do what must
+// happen later. They are stopped when a client is closed, or they fire and find nothing to do. In a
+// bubble of testing/synctest an hour of heartbeats takes no time. Make the coordinator and its
+// clients inside the bubble.
 //
 // # URLs
 //

@@ -9,8 +9,8 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// Cut cuts the client off from the coordinator: no request and no answer passes. What is
-// sent meanwhile is not lost but arrives after [Backend.Heal]. The client does not know. Its
+// Cut cuts the client off from the coordinator: no request and no answer passes. Messages that are
+// sent meanwhile are not lost: they arrive after [Backend.Heal]. The client does not notice. Its
 // calls block until Heal, until their context ends, or until the session ends.
 func (b *Backend) Cut() { b.cut(true, true) }
 
@@ -30,8 +30,8 @@ func (b *Backend) Heal() {
 	b.cut(false, false)
 }
 
-// Sever makes each request that arrives break the connection, until [Backend.Heal]. Every
-// other request takes effect before that, the first one included. Each time the client
+// Sever makes each request that arrives break the connection, until [Backend.Heal]. The first of
+// them, the third and so on take effect before that; the others do not. Each time the client
 // connects anew after a hundredth of the session time.
 func (b *Backend) Sever() {
 	b.c.lock()
@@ -40,8 +40,8 @@ func (b *Backend) Sever() {
 }
 
 // Hide breaks the connection, and no new one can be made until [Backend.Heal], as if the
-// coordinator's address did not lead there any more. The client knows that: Put and Delete
-// fail, and calls that can be sent again wait.
+// coordinator had another address. The client notices that: Put and Delete fail, and calls that can
+// be sent again wait.
 func (b *Backend) Hide() {
 	b.c.lock()
 	defer b.c.unlock()
@@ -60,9 +60,8 @@ func (b *Backend) cut(up, down bool) {
 	}
 }
 
-// Delay sets how long each request, and each answer or notification, is under way. It holds
-// for messages that are sent from now on. 0 is the default. Messages never overtake each
-// other.
+// Delay sets how long each request, and each answer or notification, takes. It holds for messages
+// that are sent from now on. 0 is the default. Messages never overtake each other.
 func (b *Backend) Delay(request, answer time.Duration) {
 	b.c.lock()
 	defer b.c.unlock()
@@ -91,11 +90,11 @@ func (b *Backend) Expire() {
 	}
 }
 
-// LoseAnswer waits for the next call of one of ops, or of any but heartbeats if there are no
-// ops. When that call has taken effect, the connection breaks before its answer is sent.
-// Other calls that are under way lose their answers, too. The client connects anew at once
-// and finds out what it can: only Put and Delete then fail with [backend.ErrUnavailable].
-// Each LoseAnswer loses one answer.
+// LoseAnswer waits for the next call of one of ops; without ops, for the next call except a
+// heartbeat. When that call has taken effect, the connection breaks before its answer is sent.
+// Other calls that are under way lose their answers, too. The client connects anew at once and
+// finds out what it can: only Put and Delete then fail with [backend.ErrUnavailable]. Each
+// LoseAnswer loses one answer.
 func (b *Backend) LoseAnswer(ops ...Op) {
 	b.c.lock()
 	defer b.c.unlock()
@@ -110,10 +109,11 @@ func (b *Backend) LoseRequest(ops ...Op) {
 	b.loseRequest = append(b.loseRequest, slices.Clone(ops))
 }
 
-// HoldBack lets skip calls of ops pass, or of any but heartbeats if there are no ops, and holds the next one back on its
-// way. The connection breaks as in [Backend.LoseRequest], and held reports that. The call takes effect, or not, when release is
-// called, and nobody hears its answer. If none was held back, release ends the fault. A second HoldBack replaces
-// one that has held nothing back.
+// HoldBack lets skip calls of ops pass, and holds the next one back on its way. Without ops it
+// counts all calls except heartbeats. The connection breaks as in [Backend.LoseRequest], and held
+// reports that. The call takes effect, or not, when release is called, and nobody hears its answer.
+// If none was held back, release ends the fault. A second HoldBack replaces one that has held
+// nothing back.
 func (b *Backend) HoldBack(skip int, ops ...Op) (held func() bool, release func()) {
 	b.c.lock()
 	defer b.c.unlock()
@@ -170,8 +170,8 @@ func (b *Backend) Kill() {
 	b.vanish()
 }
 
-// Disconnect breaks the connection. What is under way is lost. The client connects anew at
-// once, and its session goes on.
+// Disconnect breaks the connection. Messages under way are lost. The client connects anew at once,
+// and its session goes on.
 func (b *Backend) Disconnect() {
 	b.c.lock()
 	defer b.c.unlock()
@@ -223,7 +223,7 @@ func (c *Coordinator) Pause() {
 	}
 }
 
-// Resume undoes [Coordinator.Pause]. What was sent meanwhile arrives at once.
+// Resume undoes [Coordinator.Pause]. Messages that were sent meanwhile arrive at once.
 func (c *Coordinator) Resume() {
 	c.lock()
 	defer c.unlock()

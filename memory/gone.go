@@ -38,9 +38,9 @@ type poll struct {
 	place   backend.Place   // of a member
 }
 
-// poll sends a call that the coordinator answers once f no longer returns errWait. All who
-// wait for the same share one call. It stays when they go, and whoever waits for the same
-// again finds it: so calls do not pile up. An event of one of the others wakes the call too.
+// poll sends a call that the coordinator answers once f no longer returns errWait. All waiters for
+// the same thing share one call. It stays when they go, and the next waiter for the same thing
+// finds it, so calls do not pile up. An event of one of the others wakes the call too.
 func (s *session) poll(op Op, p poll, f func() (any, error), others ...topic) *call {
 	if cl := s.polls[p]; cl != nil {
 		return cl

@@ -39,8 +39,9 @@ func (l *lease) clone() *lease {
 }
 
 // once runs f if call n has not run before, and returns the answer of the first time
-// otherwise. The client has the answers to all calls before oldest. If a copy of such a call comes late, over a connection
-// that the client has given up, nobody waits for its answer, and it does nothing.
+// otherwise. The client has the answers to all calls before oldest. If a copy of such a call comes
+// late, over a connection that the client has given up, nobody waits for its answer, and it does
+// nothing.
 func (l *lease) once(n, oldest uint64, f func(*lease) (any, error)) (any, error) {
 	l.settled = max(l.settled, oldest)
 	maps.DeleteFunc(l.answers, func(k uint64, _ answer) bool { return k < l.settled })
@@ -128,7 +129,7 @@ func (c *Coordinator) leave(m backend.Member, l *lease) error {
 	return nil
 }
 
-// drop removes m, whoever owns it.
+// drop removes m of any session.
 func (c *Coordinator) drop(m backend.Member) {
 	if l := c.leases[c.store.remove(m)]; l != nil {
 		l.disown(m)

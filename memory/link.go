@@ -11,8 +11,8 @@ import (
 
 // A pipe is one direction of a connection. It delivers messages in order, each no earlier
 // than its delay after it was sent. While the pipe is cut or the coordinator is paused, it
-// delivers nothing. What was sent meanwhile arrives when that is over, as with TCP, which
-// would send it again.
+// delivers nothing. Messages that were sent meanwhile arrive when that is over, as with TCP, which
+// would send them again.
 type pipe struct {
 	c     *Coordinator
 	cut   bool
@@ -65,7 +65,7 @@ func (p *pipe) arm(d time.Duration) {
 	})
 }
 
-// clear loses what is under way.
+// clear loses all messages under way.
 func (p *pipe) clear() {
 	p.queue = nil
 	if p.timer != nil {

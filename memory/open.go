@@ -27,8 +27,8 @@ var named struct {
 }
 
 // Named returns the coordinator that is called name in URLs of this process. If there is
-// none yet, it makes one with the options o, which may be nil. It fails with
-// [backend.ErrInvalid] if there is one, and o has another TTL.
+// none yet, it makes one with the options o, which may be nil. It fails with [backend.ErrInvalid]
+// if there is one with another TTL than o has.
 //
 // A test that gives its program a URL uses Named to put faults into the coordinator behind
 // it. A client that was opened by URL is a [*Backend].
@@ -82,8 +82,8 @@ const closeBound = time.Second
 // faults into that connection: see [Backend.Cut] and the others. A Backend is safe for
 // concurrent use.
 //
-// The coordinator's lock guards all its fields, because the two live in one process. What a
-// Backend knows of the coordinator, it knows from answers alone.
+// The coordinator's lock guards all its fields, because the two live in one process. A Backend
+// knows of the coordinator only what answers have told it.
 type Backend struct {
 	c    *Coordinator
 	name string
@@ -114,7 +114,7 @@ var _ backend.Backend = (*Backend)(nil)
 // Name returns the name that the client was made with.
 func (b *Backend) Name() string { return b.name }
 
-// An opening is the request for a new session. All who want a session meanwhile wait for
+// An opening is the request for a new session. All callers that want a session meanwhile wait for
 // the same one.
 type opening struct {
 	id    uint64
@@ -220,7 +220,7 @@ func (b *Backend) fail(o *opening, err error) {
 	b.release(o.id)
 }
 
-// abandon ends the opening for those who wait for it.
+// abandon ends the opening for its waiters.
 func (b *Backend) abandon(o *opening, err error) {
 	o.ended, o.err = true, err
 	o.timer.Stop()

@@ -16,7 +16,7 @@ func (s *session) Get(ctx context.Context, name string) (backend.Record, error) 
 	})
 }
 
-// Refresh has nothing to do, as there is one copy of the data; see [backend.Refresher].
+// Refresh has nothing to do, because there is one copy of the data; see [backend.Refresher].
 func (s *session) Refresh(ctx context.Context) error {
 	if err := s.Err(); err != nil {
 		return err

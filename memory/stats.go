@@ -39,7 +39,7 @@ const (
 	OpWatch      Op = "watch"
 )
 
-// A Source is what [Counts] count by: a client and an operation.
+// A Source is the key of Counts: a client and an operation.
 type Source struct {
 	Client string // the name given to [Coordinator.Client]
 	Op     Op
@@ -118,7 +118,7 @@ func size(answer any) (n int64) {
 }
 
 // Wakeups returns how many blocking calls (Gone, WatchPlace, WatchLine, Watch) the coordinator has answered
-// because of an event, since New. It does not count those that could be answered at once.
+// because of an event, since New. It does not count calls that could be answered at once.
 func (c *Coordinator) Wakeups() Counts {
 	c.lock()
 	defer c.unlock()
@@ -128,8 +128,8 @@ func (c *Coordinator) Wakeups() Counts {
 // SessionInfo is what the coordinator knows of a session.
 type SessionInfo struct {
 	Client  string
-	Expires time.Time        // when it ends unless the client is heard from; while paused, as of Pause
-	Members []backend.Member // those that it joined and that are not pinned, in the order of joining
+	Expires time.Time        // when it ends if the client stays silent; while paused, the time before Pause
+	Members []backend.Member // the members that it joined and that are not pinned, in the order of joining
 }
 
 // Sessions returns the sessions that have not ended, oldest first.
@@ -158,7 +158,7 @@ func (c *Coordinator) Record(name string) backend.Record {
 	return c.store.get(name)
 }
 
-// Index returns the index of the log, which is that of the newest change.
+// Index returns the index of the newest change in the log.
 func (c *Coordinator) Index() uint64 {
 	c.lock()
 	defer c.unlock()

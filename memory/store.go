@@ -95,9 +95,9 @@ func (st *store) join(m backend.Member, owner uint64) backend.Member {
 	return m
 }
 
-// nests fails if somebody stands in a line below the line name, or in one that it is below. etcd refuses that, whose own
-// clients would take the members of the inner line for those of the outer one: a test that passes here is to mean something
-// there.
+// nests fails if somebody stands in a line below the line name, or in one that it is below. etcd
+// refuses that, whose own clients would take the members of the inner line for those of the outer
+// one: a test that passes here is to mean something there.
 func (st *store) nests(name string) error {
 	for other, l := range st.lines {
 		if len(l.members) > 0 && (strings.HasPrefix(name, other+"/") || strings.HasPrefix(other, name+"/")) {

@@ -1,22 +1,23 @@
 // Package metrics counts what the elections of a process do: who leads, how terms end, and how much
 // of a session's time is left when the coordinator confirms it.
 //
-// A [Recorder] hears of the steps of a campaign by [elect.Options] Trace, and serves what it has
-// counted as Prometheus reads it:
+// A [Recorder] gets the steps of campaigns from [elect.Options] Trace, and serves its counts in
+// Prometheus' format:
 //
 //	m := metrics.New(nil)
 //	e := elect.New(b, "reports", &elect.Options{Trace: m.Trace})
 //	http.Handle("/metrics", m)
 //
-// Use [trace.Tee] where Trace has something else to do, too. The package imports the standard
-// library only. Two modules of their own give the same series to what a program has already:
+// Use [trace.Tee] if Trace has other work to do, too. The package imports the standard library
+// only. Two separate modules give the same series to a library that a program already has:
 // metrics/prometheus is a collector for a registry of client_golang, and metrics/otel registers
 // instruments with a meter of OpenTelemetry.
 //
 // # Series
 //
-// None has an id: candidates are told apart by the target that Prometheus adds to what it scrapes. These have the label
-// election, and are at most twelve for each election while it is neither paused nor moved:
+// No series has an id: Prometheus adds the target to what it scrapes, which tells candidates apart.
+// The following have the label election. There are at most twelve of them for an election that was
+// never paused or moved:
 //
 //	succession_leader                         1 while this process leads, else 0
 //	succession_in_line                        1 while this process stands in line or leads, 0 while it tries to
@@ -25,7 +26,7 @@
 //	succession_paused                         1 while this process waits behind the gate of a pause
 //	succession_migration_phase{phase}         1 for the phase that the migration is in; see [Recorder.MigrationPhase]
 //
-// These are of the whole process, as its elections share sessions:
+// The following are for the whole process, because its elections share sessions:
 //
 //	succession_campaign_seconds               histogram: from joining the line to leading
 //	succession_retries_total{op}              failures that may pass, by the operation that failed
@@ -37,13 +38,13 @@
 //
 // docs/metrics.md has the meaning of each, a dashboard, and alerts.
 //
-// Over all processes, sum by (election) (succession_leader) is 1. It is something else for a moment
-// at each handover, as Prometheus does not scrape all processes at once; and where several are to
-// be first together, as with the slots of a semaphore, or where all are, as in a group.
+// Over all processes, sum by (election) (succession_leader) is 1. It differs for a moment at each
+// handover, because Prometheus does not scrape all processes at once. It is larger where several
+// members are first together, such as the holders of a semaphore or all members of a group.
 //
 // # What it does not promise
 //
-// A metric tells what was. It is no way to ask whether this process leads: for that there is
-// [elect.Term.Check]. And a Recorder knows of its own process alone: that nobody leads, or that two
-// do, only the sum over all processes tells.
+// A metric shows the past. Do not use it to ask whether this process leads: [elect.Term.Check] says
+// that. And a Recorder knows only its own process: only the sum over all processes shows that
+// nobody leads, or that two do.
 package metrics

@@ -10,8 +10,8 @@ import (
 // An end is how a term ended: a value of the label end of succession_terms_total.
 type end string
 
-// ends are all ends but the last, with the error that tells. The first that fits counts: what a
-// candidate says about why it is not ready may be any error.
+// ends are all ends except stopped, each with the error that shows it. The first that matches
+// counts; not_ready comes first, because a candidate may give any error as the reason.
 var ends = []struct {
 	end end
 	err error
@@ -26,7 +26,7 @@ var ends = []struct {
 	{"lost", elect.ErrLost},              // lost in another way
 }
 
-// stopped is the end of a term whose context was ended by the program.
+// stopped is the end of a term whose context the program has ended.
 const stopped end = "stopped"
 
 // endOf returns how the term ended whose context has the cause err.
@@ -39,7 +39,8 @@ func endOf(err error) end {
 	return stopped
 }
 
-// opOf returns which operation failed: one of the backend, or being ready.
+// opOf returns which operation failed: one of the backend, or "ready" if the candidate was not
+// ready.
 func opOf(err error) string {
 	if errors.Is(err, elect.ErrNotReady) {
 		return "ready"

@@ -16,7 +16,7 @@ type Kind int
 
 const (
 	Counter       Kind = iota + 1 // grows, and begins at 0 with the process
-	Gauge                         // is what it is now
+	Gauge                         // the present value
 	HistogramKind                 // has a [Histogram] and no value
 )
 
@@ -58,8 +58,8 @@ const (
 	campaignSeconds  = "succession_campaign_seconds"
 )
 
-// A definition is a family, and where its series come from: one of the three funcs. A family of elections has the label
-// election first, which add is not given.
+// A definition is a family, with one of three funcs that make its series. A family of elections has
+// the label election first, which the funcs do not pass to add.
 type definition struct {
 	Family
 	election func(e *election, add func(value float64, labels ...string))
@@ -108,7 +108,8 @@ var masterStatus = definition{Family: Family{Name: "leader_election_master_statu
 
 func leader(e *election, add func(float64, ...string)) { add(float64(e.leading)) }
 
-// terms adds a series for each end, as a counter that begins with its first event hides that.
+// terms adds a series for each end, also with 0: a counter that begins with its first event hides
+// that event.
 func terms(e *election, add func(float64, ...string)) {
 	for _, x := range ends {
 		add(float64(e.terms[x.end]), string(x.end))
@@ -144,7 +145,8 @@ func overdue(p *process, add func(float64, ...string)) {
 	add(longest.Seconds())
 }
 
-// retries adds series for what fails when the coordinator cannot be reached also before it has, as terms does.
+// retries adds series for the operations that fail when the coordinator cannot be reached, also
+// before one has failed, for the reason that terms has.
 func retries(p *process, add func(float64, ...string)) {
 	for _, op := range []string{"session", "join"} {
 		if p.retries[op] == 0 {
@@ -160,7 +162,8 @@ func buildInfo(_ *process, add func(float64, ...string)) {
 	add(1, strconv.Itoa(backend.HeaderFormat), version())
 }
 
-// version is that of this library, as the program was built with it. It is "(devel)" where it is not built from a version.
+// version is the version of this library in the program. It is "(devel)" if the program was not
+// built with a released version.
 var version = sync.OnceValue(func() string {
 	const module = "github.com/succession-dev/succession"
 	info, ok := debug.ReadBuildInfo()

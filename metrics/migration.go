@@ -13,10 +13,10 @@ var phases = []migrate.Phase{
 	migrate.Aborting, migrate.Aborted, migrate.Conflict, migrate.Elsewhere,
 }
 
-// MigrationPhase says in which phase the migration of an election is. Whoever has asked for it calls
-// this ([migrate.Backend.Status]); [Recorder.FollowMigration] does so again and again. Before the
-// first call the election has no series succession_migration_phase. A phase that is not among those
-// of package migrate is left out: then no phase is 1.
+// MigrationPhase sets in which phase the migration of an election is. Call it with the answer of
+// [migrate.Backend.Status]; [Recorder.FollowMigration] does that again and again. Before the first
+// call the election has no series succession_migration_phase. A phase that is not among those of
+// package migrate is left out: then no phase is 1.
 func (r *Recorder) MigrationPhase(election string, p migrate.Phase) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -42,30 +42,29 @@ func New(o *Options) *Recorder {
 
 // An election is what a recorder knows of one election.
 type election struct {
-	campaigns int            // that have begun, and are not over
+	campaigns int            // campaigns that have begun, and are not over
 	leading   int            // terms that this process has now
-	token     uint64         // the largest
-	terms     map[end]uint64 // that have ended
+	token     uint64         // the largest token so far
+	terms     map[end]uint64 // terms that have ended
 	paused    *bool          // nil if no campaign has ever waited behind a gate
-	phase     migrate.Phase  // empty if nobody has told it
+	phase     migrate.Phase  // empty if it was never set
 
 	standing map[place]bool      // the members of this process
-	joined   map[place]time.Time // since when who stands in line and does not lead
+	joined   map[place]time.Time // since when a member that does not lead stands in line
 }
 
 // A process is what a recorder knows of all elections together. Sessions are shared by elections.
 type process struct {
 	ttl      time.Duration // of the newest session
 	retries  map[string]uint64
-	overdue  map[place]time.Time // when the terms ended whose work may go on
+	overdue  map[place]time.Time // when each term ended whose work may go on
 	slack    Histogram
 	beats    Histogram
 	campaign Histogram
-	heard    [64]uint64 // the numbers of the newest heartbeats, each at its remainder
+	heard    [64]uint64 // the numbers of the newest heartbeats, each at its remainder by 64
 }
 
-// hears reports whether a heartbeat is another than those that were told of. Each election of a session tells of
-// the same ones.
+// hears reports whether a heartbeat is new. All elections of a session trace the same heartbeats.
 func (p *process) hears(number uint64) bool {
 	seen := &p.heard[number%uint64(len(p.heard))]
 	if number != 0 && *seen >= number {
@@ -75,7 +74,7 @@ func (p *process) hears(number uint64) bool {
 	return true
 }
 
-// A place is what tells one member from all others.
+// A place tells one member from all others.
 type place struct {
 	line, key string
 	position  uint64
@@ -101,8 +100,9 @@ func (r *Recorder) of(name string) *election {
 	return e
 }
 
-// Forget removes the series of an election, for a process that takes part in ever new ones. Call it
-// when no campaign of the election is under way: the next step of one brings the series back.
+// Forget removes the series of an election, for a process that takes part in new elections again
+// and again. Call it when no campaign of the election is under way, because the next step of a
+// campaign brings the series back.
 func (r *Recorder) Forget(election string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -111,8 +111,8 @@ func (r *Recorder) Forget(election string) {
 
 // Observe calls f with each value that goes into a histogram from now on, with the name of the
 // family, such as succession_heartbeat_seconds. It is for adapters whose histograms take values one
-// by one. f must not block, must be safe for concurrent use, and must not call r. stop ends it; a
-// call that has begun may end after that.
+// by one. f must not block, must be safe for concurrent use, and must not call r. stop ends that; a
+// call that has begun may end after stop.
 func (r *Recorder) Observe(f func(family string, value float64)) (stop func()) {
 	key := &f
 	r.mu.Lock()

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// ContentType is that of the text format, version 0.0.4, which every Prometheus reads.
+// ContentType is the content type of the text format, version 0.0.4, which every Prometheus reads.
 const ContentType = "text/plain; version=0.0.4; charset=utf-8"
 
 // ServeHTTP answers GET and HEAD with all series, in Prometheus' text format. Register r under
-// /metrics, or add it to what is registered there already by the module metrics/prometheus.
+// /metrics. If there is a registry already, add r to it by the module metrics/prometheus.
 func (r *Recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if req.Method != http.MethodGet && req.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
@@ -78,7 +78,8 @@ func writeValue(b *bytes.Buffer, name string, labels, values []string, v float64
 	b.WriteString(" " + number(v) + "\n")
 }
 
-// What the format asks to be escaped. Names of elections are UTF-8, as it wants them.
+// The characters that the format requires to be escaped. Names of elections are UTF-8, which it
+// also requires.
 var (
 	escapeHelp  = strings.NewReplacer(`\`, `\\`, "\n", `\n`)
 	escapeLabel = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)

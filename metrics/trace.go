@@ -8,9 +8,10 @@ import (
 	"github.com/succession-dev/succession/elect/trace"
 )
 
-// Trace counts one step of a campaign. It is for [elect.Options] Trace of all elections of the process, and for the
-// options of locks, queues and the other recipes. The name of the election becomes the label election, see [trace.Named]
-// for another; from its first step on there are its series. The terms of two handles on one election are added.
+// Trace counts one step of a campaign. It is for [elect.Options] Trace of all elections of the
+// process, and for the options of locks, queues and the other recipes. The name of the election
+// becomes the label election; see [trace.Named] for another name. An election has series from its
+// first step on. The terms of two handles on one election are added.
 //
 // Trace does not block, and is safe for concurrent use.
 func (r *Recorder) Trace(ev trace.Event) {
@@ -61,7 +62,7 @@ func (r *Recorder) Trace(ev trace.Event) {
 	}
 }
 
-// waits notes whether a campaign waits behind the gate of a pause, as why says.
+// waits notes whether a campaign waits behind the gate of a pause; why says so.
 func (e *election) waits(why error) {
 	paused := errors.Is(why, elect.ErrPaused)
 	if paused || e.paused != nil {

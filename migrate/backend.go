@@ -13,14 +13,13 @@ import (
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
-// Errors of a composite, for use with errors.Is. All need an operator to act.
+// Errors of a composite, for use with errors.Is. An operator must act on each of them.
 var (
 	// ErrNotBegun says that no migration of the election has begun between these
 	// two coordinators.
 	ErrNotBegun = protocol.ErrNotBegun
 
-	// ErrOther says that another migration is under way than this process takes
-	// part in.
+	// ErrOther says that a migration is under way in which this process does not take part.
 	ErrOther = protocol.ErrOther
 
 	// ErrRefused says that a step of a migration cannot be taken as things are.
@@ -30,30 +29,30 @@ var (
 // Options are the settings of a [Backend]. From and To are required.
 type Options struct {
 	// From and To are the addresses of the two coordinators, as the records of the
-	// election and errors name them: the URLs to run a process with. Two URLs that
-	// differ in the order of hosts or in parameters mean the same coordinator, but for
-	// Consul's dc, namespace and partition. They must hold no secret.
+	// election and errors name them: the URLs to run a process with. Two URLs that differ only in
+	// the order of hosts or in parameters mean the same coordinator, unless Consul's dc, namespace
+	// or partition differ. They must hold no secret.
 	From, To string
-	// ID restricts the process to the migration with this ID, or whose ID begins with it
-	// and a "-". A migration that the process begins gets such an ID, whose end is made up,
-	// so that no two have one ID. Empty means any between these coordinators.
+	// ID restricts the process to the migration whose ID is this one, or begins with it and a "-".
+	// A migration that the process begins gets such an ID with a random end, so that no two
+	// migrations have the same ID. Empty means any migration between these coordinators.
 	ID string
-	// Patience is how long a process that is first on From, and so keeps others
-	// from leading there, tries to get a member on To; then it gives the one on
-	// From back and joins at the end. Zero means three session times of To, 15
-	// seconds at least: a former leader's member on To may stand for one or two.
+	// Patience is how long a process that is first on From tries to get a member on To. It keeps
+	// others from leading on From meanwhile, so it then gives up its member on From and joins at
+	// the end. Zero means three session times of To, and 15 seconds at least, because a former
+	// leader's member on To may stand for one or two session times.
 	Patience time.Duration
-	// Begin has a process that joins an election begin its migration, where nobody has:
-	// for who rolls out a migration in one go. It says that the election is in use on
-	// From and nowhere else, as [Backend.Begin] does, which also checks. No other
-	// process may say the opposite. Without it, joining fails with [ErrNotBegun].
+	// Begin makes a process that joins an election begin its migration, if nobody has. It is for
+	// rolling out a migration in one go. It says that the election is in use on From and nowhere
+	// else; [Backend.Begin] says the same, and also checks it. No other process may say the
+	// opposite. Without Begin, joining fails with [ErrNotBegun].
 	Begin bool
-	// Carry names records on From that go with the election, besides those that leaders with both
-	// coordinators have guarded: [Backend.Cutover] has them carried over, and so does
-	// [Backend.Finish] where they are not on To yet. They are for one election.
+	// Carry names more records on From that go with the election, besides those that leaders with
+	// both coordinators have guarded. [Backend.Cutover] carries them over, and so does
+	// [Backend.Finish] if they are not on To yet. They are for one election.
 	Carry []string
-	// Leave has Cutover and Finish leave other records behind on From that stand beside the election.
-	// Without it they refuse, and name them.
+	// Leave lets Cutover and Finish leave other records beside the election behind on From. Without
+	// it both fail, and name these records.
 	Leave bool
 	// Logger gets what a person wants to know: members joined and given back, and the
 	// cutover. Nil discards.
@@ -77,9 +76,9 @@ var (
 	_ backend.Holder  = (*Backend)(nil)
 )
 
-// New returns a backend for elections that move between from and to, of which it is
-// the owner from now on: Close closes both. It does not block and does not talk to
-// the coordinators. Options that are not possible are reported by the first call.
+// New returns a backend for elections that move between from and to. It owns both from now on:
+// Close closes them. It does not block and does not talk to the coordinators. The first call
+// reports options that are not possible.
 func New(from, to backend.Backend, o *Options) *Backend {
 	if o == nil {
 		o = new(Options)
@@ -106,10 +105,10 @@ func New(from, to backend.Backend, o *Options) *Backend {
 	return b
 }
 
-// Session returns the live session and opens one where there is none: a session
-// with each coordinator, at the same time; see [backend.Backend]. Where From cannot be
-// reached it returns one with To alone, which is good for elections whose record on
-// To says that they have moved; any other call tries From again, or ends it.
+// Session returns the live session, or opens one if there is none: a session with each coordinator,
+// both at the same time; see [backend.Backend]. If From cannot be reached, it returns a session
+// with To alone. That serves elections whose record on To says that they have moved; a call for any
+// other election tries From again, or ends the session.
 func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
 	if b.err != nil {
 		return nil, composite.Wrap("session", "", b.err)
@@ -117,8 +116,8 @@ func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
 	return b.composite.Session(ctx)
 }
 
-// Hold implements [backend.Holder]: the files are those of the coordinators on which m
-// stands at the moment of the call.
+// Hold implements [backend.Holder]: it returns the files of the coordinators on which m stands at
+// the moment of the call.
 func (b *Backend) Hold(m backend.Member) ([]*os.File, error) { return b.composite.Hold(m) }
 
 // Close ends the session and closes both backends, at the same time; see

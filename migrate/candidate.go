@@ -10,8 +10,8 @@ import (
 	"github.com/succession-dev/succession/internal/value"
 )
 
-// A Mode is which coordinators a candidate knows. A candidate of this package says so
-// of itself; one that says nothing knows the coordinator alone on which it stands.
+// A Mode says which coordinators a candidate knows. A candidate of this package says that it knows
+// both; any other candidate knows only the one on which it stands.
 type Mode string
 
 // The modes, in the order in which a migration takes the processes through them.
@@ -24,16 +24,16 @@ const (
 // A Candidate is one member in a line, as [Status] shows it. A process with a member on
 // both coordinators is a candidate on each.
 type Candidate struct {
-	ID    string `json:"id"`    // of the process; what a foreign participant says of itself
+	ID    string `json:"id"`    // of the process; for a foreign participant, what it says of itself
 	Key   string `json:"key"`   // as the coordinator names the member
 	Token uint64 `json:"token"` // its fencing token, by this coordinator alone
-	// Mode is empty where nobody may read who runs with both.
+	// Mode is empty if this process may not read which candidates run with both.
 	Mode Mode `json:"mode,omitempty"`
 }
 
-// candidates returns who stands in the line, without what is pinned. Those whose
-// position is in both run with both coordinators, the others with the one that alone
-// says; both is nil where that is not known.
+// candidates returns the members of the line that are not pinned. Those whose position is in both
+// run with both coordinators, the others with the one that alone names; both is nil if that is not
+// known.
 func candidates(l backend.Line, alone Mode, both map[uint64]bool) []Candidate {
 	out := []Candidate{}
 	for _, m := range l.Members {
@@ -53,7 +53,7 @@ func candidates(l backend.Line, alone Mode, both map[uint64]bool) []Candidate {
 	return out
 }
 
-// with returns those of the candidates that have the mode.
+// with returns the candidates that have the mode.
 func with(mode Mode, all []Candidate) []Candidate {
 	return slices.DeleteFunc(slices.Clone(all), func(c Candidate) bool { return c.Mode != mode })
 }

@@ -16,13 +16,12 @@ import (
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
-// Check says whether a migration of the election can be begun from here: whether both
-// coordinators can be reached, are not one under two addresses, are of a version that the driver knows how to use, and
-// give this process the rights that the processes of a migration need. On each
-// it writes, reads and deletes a record, and holds an election of one, under a
-// name of its own, the election's with ".migrate-probe" at the end. The error names
-// every coordinator and what is missing there. It blocks for about a dozen round
-// trips; what a Check that was killed has left is removed by the next one.
+// Check says whether a migration of the election can be begun from here. Both coordinators must be
+// reachable, must not be one under two addresses, must have a version that the driver supports, and
+// must give this process the rights that a migration needs. On each it writes, reads and deletes a
+// record, and holds an election of one, under the election's name with ".migrate-probe" at the end.
+// The error names every coordinator and what is missing there. Check blocks for about a dozen round
+// trips. If it is killed, the next Check removes what is left.
 func (b *Backend) Check(ctx context.Context, election string) error {
 	on, errs := b.sessions(ctx, election)
 	var same error
@@ -41,18 +40,19 @@ func (b *Backend) Check(ctx context.Context, election string) error {
 			errs[sd] = fmt.Errorf("%s: %w", address, errs[sd])
 		}
 	}
-	// What is missing on which coordinator says more than that the two could not be told apart.
+	// It is more useful to know what a coordinator lacks than that the two could not be told apart.
 	return composite.Wrap("check", election, cmp.Or(errors.Join(errs[:]...), same))
 }
 
-// distinct refuses if the two addresses mean one coordinator, and one place there: a member that
-// stands in line on From is seen in the line on To. URLs do not tell: a coordinator has many names.
-// It leaves nothing behind, also if it ends in the middle: its members go with their sessions.
+// distinct fails if the two addresses mean the same place on one coordinator: then a member that
+// joins the line on From is seen in the line on To. URLs do not show that, because a coordinator
+// has many names. distinct leaves nothing behind, also if it ends in the middle, because its
+// members go with their sessions.
 func (b *Backend) distinct(ctx context.Context, election string, on [2]backend.Session) error {
 	name, mark := protocol.Companion(election, naming.Probe), "probe "+rand.Text()
 	var both [2]backend.Joined
 	var err error
-	// That on To comes last. So the line there is as fresh as that on From.
+	// The join on To comes last, so the line there is as fresh as the line on From.
 	for sd, s := range on {
 		if both[sd], err = s.Join(ctx, name, mark+[2]string{" from", " to"}[sd], ""); err != nil {
 			err = fmt.Errorf("%s: could not stand in line: %w", [2]string{b.route.From, b.route.To}[sd], err)
@@ -72,7 +72,7 @@ func (b *Backend) distinct(ctx context.Context, election string, on [2]backend.S
 			continue
 		}
 		lerr := on[sd].Leave(ctx, m.Member)
-		if lerr == nil { // what is empty goes, too
+		if lerr == nil { // an empty line is removed, too
 			lerr = on[sd].Delete(ctx, name, nil)
 		}
 		err = errors.Join(err, lerr)
@@ -86,7 +86,7 @@ func check(ctx context.Context, s backend.Session, name string) error {
 	return again.Try(ctx, another, func() error { return errors.Join(probe(ctx, s, name), unprobe(ctx, s, name)) })
 }
 
-// probe does once what a migration does: the error says what could not be done.
+// probe does once each thing that a migration does. Its error says which of them failed.
 func probe(ctx context.Context, s backend.Session, name string) error {
 	failed := func(what string, err error) error { return fmt.Errorf("could not %s: %w", what, err) }
 	h := backend.Header{Migration: backend.Migration{Step: "probe"}}
@@ -115,7 +115,7 @@ func probe(ctx context.Context, s backend.Session, name string) error {
 	return err
 }
 
-// unprobe removes what a probe leaves, and what an earlier one has left.
+// unprobe removes what this probe, or an earlier one, has left.
 func unprobe(ctx context.Context, s backend.Session, name string) error {
 	l, err := s.Line(ctx, name)
 	if err != nil {

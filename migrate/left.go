@@ -15,15 +15,15 @@ import (
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
-// What leaders with both coordinators have guarded moves by itself. Of other records nobody can know
-// whether they go with the election: one that only leaders of From alone have written looks like one
-// that belongs to somebody else. So those whose names say that they may are named, and a person
-// decides.
+// Records that leaders with both coordinators have guarded move by themselves. Nobody can know
+// whether other records go with the election: a record that only leaders of From alone have written
+// looks like one that belongs to another program. So records whose names begin like the election's
+// are named, and a person decides.
 
-// beside returns the records on From beside the election whose names begin with its own and a hyphen
-// or a dot, which are not known to move. Those of another election, whose name is longer, are left out. Where
-// records cannot be listed, as at the top or without the right, it finds E-position alone, the name
-// that package elect proposes.
+// beside returns the records on From whose names begin with the election's name and a hyphen or a
+// dot, and that are not known to move. It leaves out those of another election with a longer name.
+// If records cannot be listed, as at the top level or without the right, it finds only E-position,
+// the name that package elect proposes.
 func (v *view) beside(ctx context.Context, election string, known composite.Guarded) (names []string, err error) {
 	from := v.on[protocol.From]
 	all := []string{election + naming.Positions}
@@ -89,9 +89,9 @@ func (b *Backend) adopt(ctx context.Context, election string, v view) error {
 	return err
 }
 
-// unclear refuses while there are records of which nobody has said whether they move, or where one that
-// is to be carried over does not exist. Once the election has moved, those count that are not on To
-// either.
+// unclear fails while it is not known of some records whether they move, or if a record to be
+// carried over does not exist. Once the election has moved, only records that are not on To either
+// count.
 func (b *Backend) unclear(ctx context.Context, election string, v view, moved bool) error {
 	for _, name := range b.carry {
 		r, err := v.on[protocol.From].Get(ctx, name)
@@ -109,7 +109,7 @@ func (b *Backend) unclear(ctx context.Context, election string, v view, moved bo
 	if err != nil {
 		return err
 	}
-	known.Records = append(known.Records, b.carry...) // where this is only planned
+	known.Records = append(known.Records, b.carry...) // not yet in the list if this is only planned
 	slices.Sort(known.Records)
 	names, err := v.beside(ctx, election, known)
 	if err != nil {
@@ -137,8 +137,8 @@ func (b *Backend) unclear(ctx context.Context, election string, v view, moved bo
 	return fmt.Errorf("%w: on %s these stand beside the election, and nobody knows whether they go with it: %s; say which are to be carried over, or that the others may stay", ErrRefused, b.route.From, strings.Join(names, ", "))
 }
 
-// carryLeft carries over what a cutover has left behind, and refuses while there is any more. Clients
-// of To alone lead by now, so it replaces nothing there.
+// carryLeft carries over the records that a cutover has left behind, and fails while any are left.
+// Clients of To alone may lead by now, so it replaces nothing there.
 func (b *Backend) carryLeft(ctx context.Context, election string, v view) error {
 	if v.fromErr != nil {
 		return nil // nobodyLeft says so

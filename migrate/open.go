@@ -18,9 +18,9 @@ func init() {
 	})
 }
 
-// open opens migrate:?from=URL&to=URL, with id=ID, patience=30s and begin=true where wanted. The
-// schemes of both URLs must be registered, as by importing their packages. A URL that
-// is a parameter has its own & and ? escaped, as net/url.QueryEscape does.
+// open opens migrate:?from=URL&to=URL, optionally with id=ID, patience=30s and begin=true. The
+// schemes of both URLs must be registered, as by importing their packages. A URL that is a
+// parameter has its own & and ? escaped, as net/url.QueryEscape does.
 func open(u *coordinator.URL) (backend.Backend, error) {
 	o := &Options{
 		From:     u.Text("from", ""),
@@ -56,7 +56,7 @@ func open(u *coordinator.URL) (backend.Backend, error) {
 		to.Close()
 		return nil, err
 	}
-	// What is told to others must hold no secret.
+	// Other processes see these addresses, so they must hold no secret.
 	o.From, o.To = coordinator.Redact(o.From), coordinator.Redact(o.To)
 	return New(from, to, o), nil
 }

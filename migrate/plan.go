@@ -23,15 +23,14 @@ const (
 // A Plan is what a step would do.
 type Plan struct {
 	Status
-	// Changes is false where the step is done already, or has only to wait or to look.
+	// Changes is false if the step is done already, or would only wait or look.
 	Changes bool `json:"changes"`
 	// Does says, for people, what the step would do.
 	Does string `json:"does"`
 }
 
-// Plan says what a step would do, and changes nothing. It fails as the step itself
-// would, where that would be refused. It blocks for about four round trips to each
-// coordinator.
+// Plan says what a step would do, and changes nothing. If the step itself would be refused, it
+// fails as the step would. It blocks for about four round trips to each coordinator.
 func (b *Backend) Plan(ctx context.Context, step Step, election string) (Plan, error) {
 	p, err := b.plan(ctx, step, election)
 	return p, composite.Wrap(string(step), election, err)

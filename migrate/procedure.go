@@ -15,11 +15,11 @@ import (
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
-// A decision is what a step does next, as the lines are that it has read.
+// A decision says what a step does next, from the lines that it has read.
 type decision func(protocol.Lines) (protocol.Request, error)
 
-// unlessPaused is d for an election that nobody has paused. Otherwise it refuses: a paused election has no
-// leader that could follow, and what pauses it would be left behind.
+// unlessPaused is d for an election that is not paused. If it is paused, unlessPaused fails: no
+// leader could do the cutover, and the gate of the pause would be left behind.
 func unlessPaused(d decision) decision {
 	return func(l protocol.Lines) (protocol.Request, error) {
 		for _, line := range l {
@@ -32,9 +32,8 @@ func unlessPaused(d decision) decision {
 	}
 }
 
-// step reads both lines and does what is decided, again and again until the step is done,
-// is refused, or ctx ends, at whatever moment: its error says then why the attempts before
-// did not do it.
+// step reads both lines and does what try decides, again and again until the step is done, is
+// refused, or ctx ends. If ctx ends, the error says why the earlier attempts failed.
 func (b *Backend) step(ctx context.Context, op, election string, try func(v view) (done bool, err error)) (Status, error) {
 	wait := backoff.New(ctx)
 	var last error
@@ -103,13 +102,13 @@ func write(ctx context.Context, s backend.Session, election string, h backend.He
 // giveUpBound is how long putGate goes on when its context has ended.
 const giveUpBound = 5 * time.Second
 
-// putGate joins To's line, in which nobody stood, and makes its member the gate.
+// putGate joins To's line, which was empty, and makes its member the gate.
 func (b *Backend) putGate(ctx context.Context, to backend.Session, election string, before backend.Line, h backend.Header) error {
 	m, err := to.Join(ctx, election, protocol.GateValue+h.Migration.ID, "")
 	if err != nil {
 		return err
 	}
-	// Who gives up now must not leave a member that may yet become the gate.
+	// If the caller gives up now, it must not leave a member that may yet become the gate.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUpBound)
 	defer cancel()
 	now, err := to.Line(ctx, election)
@@ -123,7 +122,7 @@ func (b *Backend) putGate(ctx context.Context, to backend.Session, election stri
 			return nil
 		}
 		if !errors.Is(err, backend.ErrVersion) && !errors.Is(err, backend.ErrNotMember) && !errors.Is(err, backend.ErrDenied) {
-			// Perhaps it is the gate by now. With its session it goes if it is not.
+			// It may be the gate by now. If it is not, it goes with its session.
 			return errors.Join(err, to.Close(ctx))
 		}
 	}
@@ -133,8 +132,8 @@ func (b *Backend) putGate(ctx context.Context, to backend.Session, election stri
 	return err
 }
 
-// touch writes From's record as it is, after which no seal can be set that was sent
-// before, and then the end of the abort to To's.
+// touch writes From's record as it is, so that no seal that was sent before can be set. Then it
+// writes the end of the abort to To's record.
 func (b *Backend) touch(ctx context.Context, election string, v view) error {
 	from := v.on[protocol.From]
 	r, err := from.Get(ctx, election)
@@ -160,17 +159,17 @@ func (b *Backend) touch(ctx context.Context, election string, v view) error {
 }
 
 // Begin puts a gate at the head of the election's line on To, so that processes may
-// be restarted with both coordinators. A seal that stands there, from an earlier
-// migration away from To, becomes the gate. Begin is done already where the gate
-// stands. It refuses with [ErrRefused] where anybody else stands on To, or the election
-// is not on From. It blocks for a few round trips to each coordinator.
+// be restarted with both coordinators. A seal that stands there, from an earlier migration away
+// from To, becomes the gate. If the gate stands already, Begin does nothing. It fails with
+// [ErrRefused] if another member stands on To, or if the election is not on From. It blocks for a
+// few round trips to each coordinator.
 func (b *Backend) Begin(ctx context.Context, election string) (Status, error) {
 	begin := b.begin()
 	return b.step(ctx, "begin", election, func(v view) (bool, error) { return b.try(ctx, election, v, begin) })
 }
 
-// begin begins a migration with an ID that no other one has: what it carries over is noted
-// under its ID.
+// begin begins a migration with an ID that no other migration has, because the notes of carried
+// records name it.
 func (b *Backend) begin() decision {
 	id := strings.ToLower(rand.Text()[:8])
 	if b.route.ID != "" {
@@ -179,9 +178,9 @@ func (b *Backend) begin() decision {
 	return unlessPaused(func(l protocol.Lines) (protocol.Request, error) { return b.route.Begin(id, l) })
 }
 
-// beginToJoin begins the migration that nobody has begun, as why says, for a process that
-// joins. It refuses where the election seems to be on To: such a process may
-// have been started with the two exchanged.
+// beginToJoin begins a migration for a process that joins, if nobody has begun one, as why says. It
+// fails if the election seems to be on To: the process may have been started with From and To
+// exchanged.
 func (b *Backend) beginToJoin(ctx context.Context, election string, why error) error {
 	begin := b.begin()
 	for wait := backoff.New(ctx); ; {
@@ -212,13 +211,13 @@ func (b *Backend) beginToJoin(ctx context.Context, election string, why error) e
 
 // Cutover asks the leader, who must have a member on both coordinators, to seal the
 // election on From and to lead on by To alone, and blocks until that has happened, or
-// ctx ends. Then the request stands, and the next leader who can will follow it; Abort
-// takes it back. Its error says what it waited for. It refuses with [ErrRefused], before it asks, where
-// records stand beside the election of which nobody knows whether they go with it; see [Options]
+// ctx ends. If ctx ends, the request stands, and the next leader that can will follow it; Abort
+// takes it back. The error says what Cutover waited for. Before it asks, Cutover fails with
+// [ErrRefused] if it is not known whether records beside the election go with it; see [Options]
 // Carry and Leave.
 func (b *Backend) Cutover(ctx context.Context, election string) (Status, error) {
 	wait := backoff.JitterOf(ctx)
-	var asked Status // as last seen to wait; empty before the request stands, and once it is followed
+	var asked Status // the last status that waited; empty before the request stands, and once a leader has followed it
 	for {
 		s, err := b.step(ctx, "cutover", election, func(v view) (bool, error) {
 			if p, _ := b.phase(v); p == protocol.Begun {
@@ -242,16 +241,16 @@ func (b *Backend) Cutover(ctx context.Context, election string) (Status, error) 
 		case err != nil || s.Phase == Moved:
 			return s, err
 		}
-		// Where it is not Asked, it went on between two looks: the seal is there, say, and
-		// the gate too.
+		// If it is not Asked, it went on between two looks: for example, the seal is there, and the
+		// gate too.
 		if asked = s; s.Phase == Asked {
 			b.awaitChange(ctx, election, wait)
 		}
 	}
 }
 
-// awaitChange blocks until the election's record on To changes or ctx ends, at most for
-// a moment: what else matters, such as who leads, is looked at again.
+// awaitChange blocks until the election's record on To changes or ctx ends, but only for a moment,
+// because other things matter too, such as which member leads.
 func (b *Backend) awaitChange(ctx context.Context, election string, wait backoff.Jitter) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second+wait.UpTo(time.Second/4))
 	defer cancel()
@@ -268,12 +267,12 @@ func (b *Backend) awaitChange(ctx context.Context, election string, wait backoff
 	}
 }
 
-// Finish says whether From is needed no more: it completes a cutover that was
-// interrupted, and refuses with [ErrRefused] before one, and as long as anybody stands on
-// From behind the seal. It carries over what a cutover has left behind, and refuses where that cannot be
-// done, or where other records stand beside the election on From alone, unless [Options] Leave says
-// that they may. Those who still run with both coordinators do no harm, and need
-// From no more: [Status] names them. It blocks for a few round trips.
+// Finish returns without an error when From is no longer needed. It completes a cutover that was
+// interrupted, and carries over records that a cutover has left behind. It fails with [ErrRefused]
+// before a cutover; while any member stands on From behind the seal; if a record cannot be carried
+// over; and, without [Options] Leave, while other records beside the election are on From alone.
+// Processes that still run with both coordinators do no harm, and do not need From: [Status] names
+// them. It blocks for a few round trips.
 func (b *Backend) Finish(ctx context.Context, election string) (Status, error) {
 	return b.step(ctx, "finish", election, func(v view) (bool, error) {
 		done, err := b.try(ctx, election, v, b.route.Finish)
@@ -306,11 +305,11 @@ func (b *Backend) nobodyLeft(ctx context.Context, election string, v view) error
 }
 
 // Abort ends a migration that has not been cut over: the election stays on From, and
-// To's record says so. It blocks until nobody stands behind the gate, which it then takes
-// away, or ctx ends: leaders with a member on both go on by From alone by themselves. It
-// refuses with [ErrRefused] where the cutover was faster. A gate that was a seal becomes
-// one again. Where the election is sealed on both, towards each other, as after a backup was restored, it
-// stays on From too, whose seal is taken away.
+// To's record says so. It blocks until nobody stands behind the gate, and then takes the gate away,
+// or until ctx ends. Leaders with a member on both go on by From alone by themselves. If the
+// cutover was faster, Abort fails with [ErrRefused]. A gate that was a seal becomes a seal again.
+// After a backup was restored, the election may be sealed on both coordinators, towards each other:
+// then it stays on From too, and Abort takes From's seal away.
 func (b *Backend) Abort(ctx context.Context, election string) (Status, error) {
 	return b.step(ctx, "abort", election, func(v view) (bool, error) { return b.try(ctx, election, v, unlessPaused(b.route.Abort)) })
 }

@@ -22,28 +22,27 @@ const (
 	Aborting  = Phase(protocol.Aborting)  // an abort is under way
 	Aborted   = Phase(protocol.Aborted)   // the election stays on the old coordinator
 	Conflict  = Phase(protocol.Conflict)  // gates of two migrations in opposite directions stand: abort one
-	Elsewhere = Phase(protocol.Elsewhere) // a record names a coordinator, or a migration, that is not ours
+	Elsewhere = Phase(protocol.Elsewhere) // a record names a coordinator, or a migration, that this process does not take part in
 	Aliased   = Phase(protocol.Aliased)   // a gate stands, and both addresses mean the coordinator where it stands: abort
 )
 
-// A Status is where the migration of one election is.
+// A Status says how far the migration of one election is.
 type Status struct {
 	Election string `json:"election"`
 	From     string `json:"from"` // the addresses of the two coordinators
 	To       string `json:"to"`
-	ID       string `json:"id,omitempty"` // of the migration; empty where none has begun
+	ID       string `json:"id,omitempty"` // of the migration; empty if none has begun
 	Phase    Phase  `json:"phase"`
-	// OnFrom and OnTo are who stands in line on each coordinator, in order, without
-	// gate and seal. Before the cutover the first of OnFrom leads, unless it is a
-	// process of this package without a member on To; after it the first of OnTo does.
+	// OnFrom and OnTo are the candidates in line on each coordinator, in order, without gate and
+	// seal. Before the cutover the first of OnFrom leads, unless it is a process of this package
+	// without a member on To. After the cutover the first of OnTo leads.
 	OnFrom []Candidate `json:"on_from"`
 	OnTo   []Candidate `json:"on_to"`
 	// Ready is true when the leader has a member on both coordinators, so that it can
 	// cut over.
 	Ready bool `json:"ready"`
-	// Blocks says, for people, what stands in the way of the next step; empty where
-	// nothing does. A candidate that knows From alone, and does not lead, is in nobody's
-	// way: it is named in Next.
+	// Blocks says, for people, what stands in the way of the next step; empty if nothing does. A
+	// candidate that knows From alone, and does not lead, blocks nothing: Next names it.
 	Blocks []string `json:"blocks"`
 	// Next says what to do next, for people.
 	Next string `json:"next"`
@@ -53,7 +52,7 @@ type Status struct {
 type view struct {
 	on      [2]backend.Session
 	line    protocol.Lines
-	fromErr error // From cannot be reached, and To's record is enough
+	fromErr error // why From cannot be reached, if To's record is enough
 }
 
 // sessions returns a session with each coordinator.
@@ -89,8 +88,8 @@ func (b *Backend) look(ctx context.Context, election string) (view, error) {
 	return v, nil
 }
 
-// Status says where the migration of the election is, who stands where, what is in the
-// way, and what to do next. It blocks for about three round trips to each coordinator.
+// Status says how far the migration of the election is, which candidates stand where, what is in
+// the way, and what to do next. It blocks for about three round trips to each coordinator.
 func (b *Backend) Status(ctx context.Context, election string) (Status, error) {
 	v, err := b.look(ctx, election)
 	if err != nil {
@@ -131,8 +130,8 @@ func (b *Backend) phase(v view) (protocol.Phase, error) {
 	return b.route.Phase(v.line[protocol.From].Header, v.line[protocol.To].Header)
 }
 
-// marked returns who on each side runs with both coordinators; nil where that may not
-// be read.
+// marked returns the positions of the members on each side that run with both coordinators; nil if
+// they may not be read.
 func (v *view) marked(ctx context.Context, election string) (both [2]map[uint64]bool, err error) {
 	var errs [2]error
 	composite.Both(func(sd protocol.Side) {

@@ -9,13 +9,15 @@ import (
 	"github.com/succession-dev/succession/backend/kit/clock"
 )
 
-// Deadline lies a TTL after the newest heartbeat that was acknowledged was sent; the package comment says why nobody ends the session before
-// that. Every session keeps it in the future, whether it has a member in line or not.
+// Deadline lies a TTL after the newest heartbeat that was acknowledged was sent; the package
+// comment says why nobody ends the session before that. Every session keeps it in the future,
+// whether it has a member in line or not.
 func (s *session) Deadline() time.Time { return s.lease.Deadline() }
 
 func (s *session) TTL() time.Duration { return s.b.o.TTL }
 
-// MaxMargin leaves a quarter of the TTL between heartbeats, and another for one that is answered slowly; see [backend.Session].
+// MaxMargin leaves a quarter of the TTL between heartbeats, and another quarter for a slow answer;
+// see [backend.Session].
 func (s *session) MaxMargin() time.Duration { return s.b.o.TTL / 2 }
 
 // over returns why the session is over once its deadline has passed, and nil before that.
@@ -109,12 +111,12 @@ func (s *session) beat(c *conn) error {
 	}
 	s.acknowledged(number, sent)
 	c.direct = pid == c.pid
-	if !c.direct { // somebody stands between, so that notices may never arrive
+	if !c.direct { // a pooler stands between, so notices may never arrive
 		s.listener.polled.Store(true)
 	}
 	s.observer.see(clock.Now(), s.b.o.TTL, life, others)
 	if s.observer.over(clock.Now(), time.Duration(held)*time.Millisecond) {
-		s.Go(func() { _ = s.b.tell(s.Context(), "confirm", life) }) // the next heartbeat tells
+		s.Go(func() { _ = s.b.tell(s.Context(), "confirm", life) }) // the next heartbeat shows whether it worked
 	}
 	return nil
 }

@@ -23,11 +23,13 @@ func init() {
 		Rights:   rights,
 		Setup:    setup,
 		Operator: newOperator,
-		// Others see a number when they send their own heartbeat, and wait for a twentieth more than a session time. Who is far from the
-		// head sends few, but some of the sixteen who observe a session send theirs within any quarter of a session time.
+		// Others see a number when they send their own heartbeat, and wait for a twentieth more
+		// than a session time. Sessions far from the head send few, but some of the sixteen that
+		// observe a session send theirs within any quarter of a session time.
 		Slack: func(ttl time.Duration) time.Duration { return ttl/4 + ttl/20 + ttl/10 },
 		Probe: coordinator.Probe{
-			// A request for a protocol that no server speaks, which each refuses with an error of PostgreSQL's form.
+			// A request for a protocol that no server speaks, which each refuses with an error of
+			// PostgreSQL's form.
 			Ask:     "\x00\x00\x00\x08\x00\x01\x00\x00",
 			Answers: []string{"SFATAL", "FATAL", "unsupported frontend protocol"},
 		},

@@ -2,14 +2,15 @@ package postgres
 
 import "time"
 
-// A far says whether a member that waits is far from the head of its line. Then nothing that happens there concerns it for a while: its session
-// looks from time to time instead of listening, and sends fewer heartbeats, if it has no nearer member. The server signals every
-// connection that listens at each commit that notifies. So in a line of a thousand in which all listen, each exit wakes a thousand
-// processes of the server, for one.
+// A far says whether a member that waits is far from the head of its line. Then nothing that
+// happens there concerns it for a while: its session looks from time to time instead of listening,
+// and sends fewer heartbeats, if it has no nearer member. The server signals every connection that
+// listens at each commit that notifies. So in a line of a thousand in which all listen, each exit
+// wakes a thousand processes of the server, for one.
 //
-// Whoever is far must be near before its turn comes. So it is not far in a line that moves on fast, nor before it has seen how fast that is:
-// between two looks no more than a quarter of those in front may have left. If suddenly many do, it is late by
-// the time between two looks at most.
+// A far member must become near before its turn comes. So in a fast line it does not count as far,
+// nor before it has seen how fast the line is: between two looks at most a quarter of the members
+// in front may have left. If suddenly many leave, it is late by at most the time between two looks.
 type far struct {
 	ttl   time.Duration
 	depth int       // how many stood before the one in front, when that was noted last
@@ -45,8 +46,9 @@ func (f *far) pause() time.Duration {
 	return f.ttl / 4
 }
 
-// interval is the time between two heartbeats. If the session leads nowhere, all that waits in it is far, and all that it observes live, it is
-// half the session time, or somewhat less, so that those who have begun together do not go on together.
+// interval is the time between two heartbeats. If the session leads nowhere, all its waiters are
+// far, and all sessions that it observes live, it is half the session time, or somewhat less, so
+// that sessions that have begun together do not stay in step.
 func (s *session) interval() time.Duration {
 	ttl := s.b.o.TTL
 	if s.listener.quiet() && !s.led.Load() && !s.observer.alarm {

@@ -16,9 +16,10 @@ type Tx interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// Guard makes tx fail at its commit if the member m does not lead its election then. If it commits, m led when it did: nobody has led
-// after m before that, whatever the clocks of this process and of the server say. The transaction must be in the database of the
-// election. schema is the one of [Options]; empty is [DefaultSchema]. For a term of package elect, m is its Member.
+// Guard makes tx fail at its commit if the member m does not lead its election then. If tx commits,
+// m led at that moment, and nobody has led after m before, whatever the clocks of this process and
+// of the server say. The transaction must be in the database of the election. schema is the one of
+// [Options]; empty is [DefaultSchema]. For a term of package elect, m is its Member.
 //
 //	tx, err := pool.Begin(ctx)
 //	...
@@ -27,10 +28,11 @@ type Tx interface {
 //	err = tx.Commit(ctx)
 //	if postgres.Deposed(err) { ... } // and nothing has happened
 //
-// Guard may be called at any point of the transaction, and costs a round trip. It fails if m has gone already. It locks
-// nothing: until the commit, the transaction of a leader that has vanished does not keep anybody from leading. At the commit it locks the
-// row of the member until the transaction is over, and with synchronous replication a standby has it. It works at each isolation level: above
-// READ COMMITTED a commit may also be refused as one that cannot be serialized.
+// Guard may be called at any point of the transaction, and costs a round trip. It fails if m has
+// gone already. It locks nothing: until the commit, the transaction of a leader that has vanished
+// keeps nobody from leading. At the commit it locks the row of the member until the transaction is
+// over; with synchronous replication, until a standby has it. It works at each isolation level;
+// above READ COMMITTED a commit may also fail because it cannot be serialized.
 //
 // The role needs the grant [Worker]. In a migration the election is on two coordinators, and Guard fails.
 func Guard(ctx context.Context, tx Tx, schema string, m backend.Member) error {
@@ -63,8 +65,9 @@ func guard(schema string, m backend.Member, exec func(string, ...any) error) err
 	return driver.Wrap("guard", m.Line, err)
 }
 
-// Deposed reports whether err is that of a transaction that [Guard] has refused: its member does not lead any more, and the transaction
-// has done nothing. err may be of pgx, or of another driver whose errors have the method SQLState.
+// Deposed reports whether err says that [Guard] has refused a transaction: its member did not lead,
+// and the transaction has done nothing. err may come from pgx, or from another driver whose errors
+// have the method SQLState.
 func Deposed(err error) bool {
 	var state interface{ SQLState() string }
 	return errors.As(err, &state) && state.SQLState() == stateDeposed

@@ -23,7 +23,8 @@ type joining struct {
 	item        *backend.Member // that it claims
 }
 
-// Join adds a member at the end of the line; see [backend.Session]. The answer also has where it stands, and the record.
+// Join adds a member at the end of the line; see [backend.Session]. The answer also has where it
+// stands, and the record.
 func (s *session) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
 	return s.join(ctx, joining{line: line, value: value, record: record})
 }
@@ -33,8 +34,9 @@ func (s *session) JoinShared(ctx context.Context, line, value, record string) (b
 	return s.join(ctx, joining{line: line, value: value, record: record, shared: true})
 }
 
-// Claim is JoinShared for a member that claims the item; see [backend.Sharer]. The transaction demands that the item stands, and that
-// no other claim for it does. Claims of one line come one after the other.
+// Claim is JoinShared for a member that claims the item; see [backend.Sharer]. The transaction
+// demands that the item stands, and that no other claim for it does. Claims of one line come one
+// after the other.
 func (s *session) Claim(ctx context.Context, line, value, record string, item backend.Member) (backend.Joined, error) {
 	return s.join(ctx, joining{line: line, value: value, record: record, shared: true, item: &item})
 }
@@ -46,10 +48,11 @@ func (s *session) join(ctx context.Context, what joining) (backend.Joined, error
 	})
 }
 
-// add joins, and returns when it is certain whether it has. ctx is the caller's: when it has ended, add does not begin again.
+// add joins, and returns when it is certain whether it has. ctx is the caller's: when it has ended,
+// add does not begin again.
 //
-// Each attempt has a number of its own. After a lost answer the number is burnt: no request with it takes effect from then on, also
-// if it is still on its way, and the answer says whether one has.
+// Each attempt has a number of its own. After a lost answer the number is burnt: no request with it
+// takes effect from then on, also if it is still on its way, and the answer says whether one has.
 func (s *session) add(ctx context.Context, what joining) (j backend.Joined, err error) {
 	for pause := s.b.o.backoff(); ; {
 		number, a, err := s.addOnce(ctx, what)

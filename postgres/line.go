@@ -92,8 +92,9 @@ func (s *session) Survey(ctx context.Context) (map[string]backend.Standing, erro
 	return all, nil
 }
 
-// Imported returns the members that somebody has written into the table by hand; see [backend.ImportFinder]. A gate, a seal and an item
-// were joined or appended once, and their rows tell.
+// Imported returns the members that somebody has written into the table by hand; see
+// [backend.ImportFinder]. A gate, a seal and an item were joined or appended once, and their rows
+// tell.
 func (s *session) Imported(ctx context.Context, line string) (members []backend.Member, err error) {
 	a, err := s.repeat(ctx, "imported", line)
 	if err != nil {
@@ -119,7 +120,8 @@ func (s *session) WatchLine(ctx context.Context, line string, after backend.Line
 	return l, err
 }
 
-// Pin makes m outlive the session, and writes the header in the same transaction; see [backend.Pinner]. It may be repeated.
+// Pin makes m outlive the session, and writes the header in the same transaction; see
+// [backend.Pinner]. It may be repeated.
 func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
 	_, err := s.repeat(ctx, "pin", m.Line, m.Position, h.Encode(), at)
 	return err

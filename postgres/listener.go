@@ -15,26 +15,27 @@ import (
 	"github.com/succession-dev/succession/backend/kit"
 )
 
-// A listener has the channels on which a session listens, and who waits for their notices. The goroutine that has the connection calls
-// changes, work and rest in turns; all others may be called by anybody.
+// A listener has the channels on which a session listens, and the waiters for their notices. The
+// goroutine that has the connection calls changes, work and rest in turns; any goroutine may call
+// the other methods.
 type listener struct {
 	prefix string      // of the names of channels
-	own    atomic.Bool // the session should look after itself: its row may have gone, or the connection is new
-	polled atomic.Bool // notices do not arrive: who waits looks again and again
+	own    atomic.Bool // the session should check itself: its row may have gone, or the connection is new
+	polled atomic.Bool // notices do not arrive: waiters look again and again
 
 	mu        sync.Mutex
 	served    bool // the connection is there, and the server tells of what is marked so below
 	listening bool // to the session's own channel
 	channels  map[string]*channel
-	waits     int // how many wait for channels
-	far       int // how many wait that need no notices
+	waits     int // number of waiters for channels
+	far       int // number of waiters that need no notices
 	changed   bool
 	jobs      []job
 	stop      context.CancelFunc
 	resting   bool
 }
 
-// A channel is one that somebody waits for, or has waited for.
+// A channel is one that has, or had, a waiter.
 type channel struct {
 	listening bool
 	waiting   map[chan struct{}]bool
@@ -56,7 +57,7 @@ func memberChannel(m backend.Member) string { return "m" + strconv.FormatUint(m.
 func lineChannel(line string) string        { return fmt.Sprintf("l%x", md5.Sum([]byte(line))) }
 func recordChannel(name string) string      { return fmt.Sprintf("r%x", md5.Sum([]byte(name))) }
 
-// quiet reports whether all who wait are far, so that the server has to tell of nothing.
+// quiet reports whether all waiters are far, so that the server need not notify.
 func (l *listener) quiet() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,7 +66,7 @@ func (l *listener) quiet() bool {
 
 func (l *listener) quietLocked() bool { return l.far > 0 && l.waits == 0 }
 
-// retreat counts somebody who waits and needs no notices, until leave is called.
+// retreat counts a waiter that needs no notices, until leave is called.
 func (l *listener) retreat() (leave func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,7 +80,7 @@ func (l *listener) retreat() (leave func()) {
 	}
 }
 
-// hushLocked has the server tell of nothing any more if nobody needs it.
+// hushLocked makes the server stop all notices if no waiter needs them.
 func (l *listener) hushLocked() {
 	if l.quietLocked() && l.listening {
 		l.changed = true
@@ -127,7 +128,7 @@ func (l *listener) wake() {
 	}
 }
 
-// stir has the session look after itself now.
+// stir makes the session check itself now.
 func (l *listener) stir() {
 	l.own.Store(true)
 	l.mu.Lock()
@@ -138,7 +139,8 @@ func (l *listener) stir() {
 	}
 }
 
-// rest is called before the connection waits for notices until stop is called. It returns false if there is something to do first.
+// rest is called before the connection waits for notices until stop is called. It returns false if
+// there is something to do first.
 func (l *listener) rest(stop context.CancelFunc) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -241,8 +243,8 @@ func (l *listener) addLocked(ask func(*conn) (answer, error)) <-chan result {
 	return done
 }
 
-// changes returns the statements that make the server tell of what somebody waits for, and of nothing else, and what to call
-// when it does, which is nil if it does already.
+// changes returns the statements that make the server notify on exactly the channels with waiters,
+// and a func to call when it does. The func is nil if nothing has to change.
 func (l *listener) changes(own string) (script string, done func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -281,7 +283,8 @@ func (l *listener) changes(own string) (script string, done func()) {
 	}
 }
 
-// listen has the server tell of what somebody waits for. If it fails, the connection is of no use any more.
+// listen makes the server notify on the channels with waiters. If it fails, the connection cannot
+// be used again.
 func (s *session) listen(c *conn) error {
 	if s.listener.polled.Load() {
 		return nil
@@ -300,8 +303,8 @@ func (s *session) listen(c *conn) error {
 	return nil
 }
 
-// look sends a request that only reads, on the connection that listens: it has just had a notice, and comes to it at once. If that
-// fails, look sends it again on another one.
+// look sends a request that only reads, on the connection that listens: it has just had a notice,
+// so it is free at once. If that fails, look sends it again on another one.
 func (s *session) look(ctx context.Context, function string, args ...any) (answer, error) {
 	done := s.listener.add(func(c *conn) (answer, error) {
 		return s.ask(c, s.b.o.TTL/4, request{function: function, args: args})
@@ -317,8 +320,9 @@ func (s *session) look(ctx context.Context, function string, args ...any) (answe
 	return s.repeat(ctx, function, args...)
 }
 
-// watch calls look when the server tells of the channels, and again after each notice, until it says that it is done. at, which may be nil,
-// is what look has found of how far the head of the line is.
+// watch calls look when the server tells of the channels, and again after each notice, until it
+// says that it is done. at, which may be nil, is what look has found of how far the head of the
+// line is.
 func (s *session) watch(ctx context.Context, names []string, at *far, look func() (done bool, err error)) error {
 	w := make(chan struct{}, 1)
 	listens, leave := true, s.listener.enter(w, names)

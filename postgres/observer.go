@@ -8,11 +8,13 @@ import (
 	"github.com/succession-dev/succession/backend/kit/clock"
 )
 
-// An observer is what a session has seen of others in this life of the server. Only the goroutine that sends the heartbeats uses it.
+// An observer is what a session has seen of others in this life of the server. Only the goroutine
+// that sends the heartbeats uses it.
 //
-// Each session looks at the next ones in a ring, so that every session is looked at as long as there are others, whoever stands in
-// line. If most of them are silent, it looks at more, until all that it looks at are known to live: behind a thousand that have crashed at once it
-// must not take a session time for each few.
+// Each session looks at the next ones in a ring, whether it stands in a line or not, so every
+// session is observed as long as there are others. If most of the observed ones are silent, it
+// looks at more, until all of them are known to live: if a thousand have crashed at once, they must
+// not be ended a few at a time, each after a session time.
 type observer struct {
 	life  string
 	since clock.Instant // when the first answer of this life came
@@ -38,12 +40,12 @@ const (
 // window is how many others to look at.
 func (o *observer) window() int { return max(narrow, o.wide) }
 
-// waited is how long the number of a session has to be seen unchanged before it is ended. The twentieth is for clocks of different
-// rates.
+// waited is how long the number of a session has to be seen unchanged before it is ended. The
+// twentieth is for clocks of different rates.
 func waited(ttl time.Duration) time.Duration { return ttl + ttl/20 }
 
-// see notes what an answer says, which came at now: the present life, and of some others "ID NUMBER TTL", with commas between. ttl is
-// that of this session.
+// see notes what an answer says, which came at now: the present life, and of some others "ID NUMBER
+// TTL", with commas between. ttl is that of this session.
 func (o *observer) see(now clock.Instant, ttl time.Duration, life, others string) {
 	if life != o.life || o.seen == nil {
 		o.life, o.since, o.seen = life, now, make(map[string]sight)
@@ -66,7 +68,7 @@ func (o *observer) see(now clock.Instant, ttl time.Duration, life, others string
 		}
 		next[id] = at
 	}
-	o.seen = next // those that have left the window are somebody else's
+	o.seen = next // other sessions observe those that have left the window
 	switch n := len(next); {
 	case silent > n/2:
 		o.wide = min(8*n, widest)
@@ -90,14 +92,14 @@ func parseOther(text string) (id string, beat int64, ttl time.Duration, ok bool)
 	return f[0], beat, time.Duration(ms) * time.Millisecond, true
 }
 
-// over reports whether this life has been observed for long enough that somebody may be first in its era. held is the longest
-// session time; 0 says that it was known before.
+// over reports whether this life has been observed for long enough that a member may be first in
+// its era. held is the longest session time; 0 says that it was known before.
 func (o *observer) over(now clock.Instant, held time.Duration) bool {
 	return held > 0 && now.Sub(o.since) >= waited(held)
 }
 
-// due returns those whose time has come, and how long it is until the next one's. If one is still there a quarter of its session
-// time later, its time has come again.
+// due returns the sessions whose time has come, and how long it is until the next one's time. If
+// one is still there a quarter of its session time later, its time has come again.
 func (o *observer) due(now clock.Instant, most time.Duration) (ids, beats []string, next time.Duration) {
 	next = most
 	for id, at := range o.seen {
@@ -117,7 +119,8 @@ func (o *observer) due(now clock.Instant, most time.Duration) (ids, beats []stri
 	return ids, beats, next
 }
 
-// reap ends the sessions that have been silent for long enough, and returns when to look again, at the latest at next.
+// reap ends the sessions that have been silent for long enough, and returns when to look again, at
+// the latest at next.
 func (s *session) reap(next time.Time) time.Time {
 	now := time.Now()
 	ids, beats, left := s.observer.due(clock.Now(), next.Sub(now))

@@ -31,22 +31,25 @@ type Backend struct {
 
 var _ backend.Backend = (*Backend)(nil)
 
-// parameters are those of a URL that PostgreSQL's own clients know by these names.
+// parameters are the parameters of a URL that PostgreSQL's own clients have under the same names.
 var parameters = []string{"user", "service", "servicefile", "passfile", "sslmode", "sslrootcert", "sslcert", "sslkey", "sslnegotiation", "sslsni", "krbsrvname", "krbspn", "channel_binding"}
 
 // Open returns a backend for a URL:
 //
 //	postgres://h1:5432,h2:5432/database?user=app&sslmode=verify-full&ttl=10s
 //
-// Everything is optional. ttl, schema and connect are TTL, Schema and ConnectTimeout of [Options]. More parameters:
+// Everything is optional. ttl, schema and connect are TTL, Schema and ConnectTimeout of [Options].
+// More parameters:
 //
-//   - password-file, password-env: the file, or the environment variable, that holds the password. A URL has none.
-//   - user, service, servicefile, passfile, sslmode, sslrootcert, sslcert, sslkey, sslnegotiation, sslsni, channel_binding, krbsrvname and
-//     krbspn, as PostgreSQL's own clients have them.
+//   - password-file, password-env: the file, or the environment variable, that holds the password.
+//     A URL has none.
+//   - user, service, servicefile, passfile, sslmode, sslrootcert, sslcert, sslkey, sslnegotiation,
+//     sslsni, channel_binding, krbsrvname and krbspn, as PostgreSQL's own clients have them.
 //
 // What the URL does not say is taken from the environment of PostgreSQL's own tools: PGHOST, PGUSER, PGDATABASE,
-// PGPASSFILE, PGSERVICE, PGSSLMODE and the others. Of several hosts the first one is used that takes writes. All files
-// are read for each connection, so they may be replaced while the backend is open.
+// PGPASSFILE, PGSERVICE, PGSSLMODE and the others. If there are several hosts, the first one that
+// takes writes is used. All files are read for each connection, so they may be replaced while the
+// backend is open.
 //
 // Open does not connect; [Backend.Session] does. The caller closes the backend.
 func Open(u *coordinator.URL) (*Backend, error) {
@@ -66,7 +69,8 @@ func Open(u *coordinator.URL) (*Backend, error) {
 	return b, nil
 }
 
-// configOf returns what reads the configuration that a URL describes, and the secret that is the password, or nil.
+// configOf returns what reads the configuration that a URL describes, and the secret that is the
+// password, or nil.
 func configOf(u *coordinator.URL) (func() (*pgconn.Config, error), *security.Secret, error) {
 	settings := map[string]string{"target_session_attrs": "read-write", "dbname": strings.Trim(u.Path, "/")}
 	for _, name := range parameters {
@@ -117,8 +121,9 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// New returns a backend for the database of cfg, which it copies. It does not block and does not connect: the first
-// Session does. cfg should come from [pgconn.ParseConfig], with target_session_attrs=read-write where there are several hosts. o may be nil.
+// New returns a backend for the database of cfg, which it copies. It does not block and does not
+// connect: the first Session does. cfg should come from [pgconn.ParseConfig], with
+// target_session_attrs=read-write if there are several hosts. o may be nil.
 func New(cfg *pgconn.Config, o *Options) (*Backend, error) {
 	return open(func() (*pgconn.Config, error) { return cfg.Copy(), nil }, o)
 }
@@ -133,13 +138,15 @@ func open(config func() (*pgconn.Config, error), o *Options) (*Backend, error) {
 	return b, nil
 }
 
-// Session returns the live session, and opens one if there is none; see [backend.Backend]. It blocks for a few round trips, at most
-// for ConnectTimeout of [Options]. If the schema is not there, it makes it, as [EnsureSchema] does.
+// Session returns the live session, and opens one if there is none; see [backend.Backend]. It
+// blocks for a few round trips, at most for ConnectTimeout of [Options]. If the schema does not
+// exist, Session makes it, as [EnsureSchema] does.
 func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
 	return b.sessions.Session(ctx)
 }
 
-// Close ends the session, if there is one; see [backend.Backend]. It waits for the server for two seconds at most.
+// Close ends the session, if there is one; see [backend.Backend]. It waits for the server for two
+// seconds at most.
 func (b *Backend) Close() error {
 	err := b.sessions.Close()
 	b.wire.close()
@@ -170,10 +177,12 @@ func (b *Backend) saw(n int64) {
 	}
 }
 
-// known returns an error if the database has forgotten what this backend has seen of it. top is the largest number that it
-// has given, clock what its clock says as a number, and life the present one.
+// known returns an error if the database has forgotten what this backend has seen of it. top is the
+// largest number that it has given, clock what its clock says as a number, and life the present
+// one.
 //
-// A server that has taken over may have lost the newest numbers. It gives larger ones all the same if its clock says so.
+// A server that has taken over may have lost the newest numbers. If its clock is right, it
+// nevertheless gives larger ones.
 func (b *Backend) known(id, life string, top, clock int64) error {
 	era := life[:max(0, strings.LastIndexByte(life, '/'))]
 	if b.era != "" && era != b.era {
@@ -186,7 +195,7 @@ func (b *Backend) known(id, life string, top, clock int64) error {
 	return nil
 }
 
-// heed refuses a server on whose commits nobody can rely, and warns of one that may lose some.
+// heed refuses a server whose commits are not safe, and warns of one that may lose some.
 func (b *Backend) heed(lacks string) error {
 	const fsync, standby = "fsync", "standby"
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/succession-dev/succession/internal/security"
 )
 
-// An operator is a [coordinator.Operator] that uses the tables, as whoever has the rights of their owner.
+// An operator is a [coordinator.Operator] that uses the tables, with the rights of their owner.
 type operator struct {
 	config   func() (*pgconn.Config, error)
 	password *security.Secret // nil for none
@@ -32,8 +32,8 @@ func newOperator(u *coordinator.URL) (coordinator.Operator, error) {
 	return o, nil
 }
 
-// do runs statements in one transaction, and returns the first column of the last row. @ stands for the schema, and $1 and so on for the
-// values, which have no quotes in them.
+// do runs statements in one transaction, and returns the first column of the last row. @ stands for
+// the schema, and $1 and so on for the values, which have no quotes in them.
 func (o *operator) do(ctx context.Context, sql string, values ...string) (string, error) {
 	cfg, err := o.config()
 	if err != nil {

@@ -22,15 +22,16 @@ const (
 
 // Options are the settings of a [Backend]. The zero value and nil are the defaults.
 type Options struct {
-	// TTL is the session time: other sessions end one whose heartbeats they have not seen for that long, and a
-	// twentieth more. From 100 ms to an hour. 0 means 10 s.
+	// TTL is the session time: if other sessions have not seen a session's heartbeats for that long
+	// plus a twentieth, they end it. It is from 100 ms to an hour. 0 means 10 s.
 	TTL time.Duration
 
-	// Schema is the schema in which everything is kept: at most 24 lower-case letters, digits and underscores. Those who
-	// are to stand in one line use the same. Empty means "succession".
+	// Schema is the schema in which everything is kept: at most 24 lower-case letters, digits and
+	// underscores. All candidates of a line must use the same schema. Empty means "succession".
 	Schema string
 
-	// ConnectTimeout bounds the opening of a session. 0 means 4 s, so that a wrong address is reported within 5 s.
+	// ConnectTimeout bounds the opening of a session. 0 means 4 s, so that a wrong address is
+	// reported within 5 s.
 	ConnectTimeout time.Duration
 
 	// Logger gets the log messages. nil discards them.

@@ -9,19 +9,23 @@ import (
 	"github.com/succession-dev/succession/backend/kit"
 )
 
-// errHeld says that another server has taken over, and that whoever led before it may still do so.
+// errHeld says that another server has taken over, and that an earlier leader may still believe to
+// lead.
 var errHeld = errors.New("another server has taken over, and who led before may still believe to lead")
 
-// Ahead says where m stands; see [backend.Session]. One request reads all of it. It makes a heartbeat along if nobody stands in front
-// and the deadline needs one, or if a commit proves that the server has not been deposed.
+// Ahead says where m stands; see [backend.Session]. One request reads all of it. If nobody stands
+// in front, it also makes a heartbeat when the deadline needs one, or when a commit must prove that
+// the server has not been deposed.
 //
-// When another server has taken over, Ahead waits with the answer that m is first until nobody who was lost can lead any more.
+// When another server has taken over, Ahead returns that m is first only when no lost leader can
+// still lead.
 func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
 	p, _, err := s.ahead(ctx, m, s.repeat)
 	return p, err
 }
 
-// ahead is Ahead with a way to send the request. depth is how many stand before the one in front, as far as the function counts.
+// ahead is Ahead with a way to send the request. depth is how many stand before the one in front,
+// as far as the function counts.
 func (s *session) ahead(ctx context.Context, m backend.Member, send func(context.Context, string, ...any) (answer, error)) (p backend.Place, depth int, err error) {
 	for pause := s.b.o.backoff(); ; {
 		a, err := send(ctx, "ahead", m.Line, m.Position, s.lease.Left() < s.b.o.TTL*5/8)
@@ -63,7 +67,7 @@ func (s *session) placeOf(m backend.Member, a answer) (p backend.Place, depth in
 			return p, 0, errHeld
 		}
 		if !s.led.Swap(true) && s.listener.quiet() {
-			s.listener.stir() // it has sent fewer heartbeats than who leads
+			s.listener.stir() // it has sent fewer heartbeats than a leader
 		}
 		if beaten {
 			s.acknowledged(number, a.sent)
@@ -76,9 +80,10 @@ func (s *session) placeOf(m backend.Member, a answer) (p backend.Place, depth in
 	return p, int(n), err
 }
 
-// WatchPlace blocks until m stands otherwise than p says; see [backend.Session]. It listens to m and the member in front, and to the header if m
-// is first or the one in front stays when the election moves. While it waits it sends nothing, unless m is [far] from the head: then it
-// listens to nothing, and looks from time to time.
+// WatchPlace blocks until m stands otherwise than p says; see [backend.Session]. It listens to m
+// and the member in front, and to the header if m is first or the one in front stays when the
+// election moves. While it waits it sends nothing, unless m is [far] from the head: then it listens
+// to nothing, and looks from time to time.
 func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
 	names := []string{memberChannel(m)}
 	if !p.First {

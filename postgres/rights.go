@@ -6,7 +6,8 @@ import (
 	"github.com/succession-dev/succession/backend/coordinator"
 )
 
-// rights returns what an administrator has to apply for the user of u: rights are on all elections of a schema, and on no table.
+// rights returns what an administrator has to apply for the user of u: rights are on all elections
+// of a schema, and on no table.
 func rights(u *coordinator.URL, _ string) string {
 	schema, user := cmp.Or(u.Text("schema", ""), DefaultSchema), cmp.Or(u.Text("user", ""), "app")
 	grants, err := Grants(schema, user, Candidate)

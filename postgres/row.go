@@ -8,8 +8,9 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// A row is one row of an answer, in PostgreSQL's binary format. Its methods take the values one after the other. What has another
-// form than a function of the schema gives it is 0, and err says so: somebody may have changed the function.
+// A row is one row of an answer, in PostgreSQL's binary format. Its methods take the values one
+// after the other. What has another form than a function of the schema gives it is 0, and err says
+// so: somebody may have changed the function.
 type row struct {
 	values [][]byte
 	wrong  string

@@ -14,18 +14,18 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// DefaultSchema is the name of the schema if nobody gives another.
+// DefaultSchema is the name of the schema if none is given.
 const DefaultSchema = "succession"
 
 //go:embed schema.sql
 var schemaSQL string
 
-// format is the one of the schema that this version needs, and oldest the one of the oldest processes that can use a schema of that
-// format. schema.sql says when they are raised.
+// format is the one of the schema that this version needs, and oldest the one of the oldest
+// processes that can use a schema of that format. schema.sql says when they are raised.
 const format, oldest = 1, 1
 
-// schemaName is what a schema may be called: nothing that has to be quoted, and short enough for the names of channels,
-// which have 63 bytes at most.
+// schemaName is what a schema may be called: nothing that has to be quoted, and short enough for
+// the names of channels, which have 63 bytes at most.
 var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,23}$`)
 
 func checkSchema(name string) error {
@@ -35,10 +35,12 @@ func checkSchema(name string) error {
 	return nil
 }
 
-// Schema returns the statements that make the schema of that name, or bring one that an older version has made to the format of this
-// version. They are for people who do it themselves, as the owner of the schema, with psql in one transaction (psql -1). They do
-// nothing to what is stored, and processes go on meanwhile; where those of older versions could not, the statements fail as long as
-// there are sessions. Empty is [DefaultSchema]. It returns [backend.ErrInvalid] if no schema of this package can have the name.
+// Schema returns the statements that make the schema of that name, or that bring the schema of an
+// older version to the format of this version. They are for people who run them with psql in one
+// transaction (psql -1), as the owner of the schema. They do not change stored data, and processes
+// go on meanwhile. If processes of older versions could not go on, the statements fail as long as
+// there are sessions. Empty is [DefaultSchema]. Schema returns [backend.ErrInvalid] if no schema of
+// this package can have that name.
 func Schema(name string) (string, error) { return schemaOf(name, format, oldest) }
 
 func schemaOf(name string, format, oldest int) (string, error) {
@@ -51,7 +53,7 @@ func schemaOf(name string, format, oldest int) (string, error) {
 	return strings.NewReplacer("@", name, "{format}", strconv.Itoa(format), "{oldest}", strconv.Itoa(oldest)).Replace(schemaSQL), nil
 }
 
-// A Grant is what a role may do.
+// A Grant says what a role may do.
 type Grant string
 
 const (
@@ -78,8 +80,9 @@ var granted = map[Grant][]string{
 	Worker: {"guard(text,bigint)", "leads(text,bigint)"},
 }
 
-// Grants returns the statements that let a role do what the grant says, in the schema of that name. It returns
-// [backend.ErrInvalid] if there is no such grant, or no schema of this package can have the name.
+// Grants returns the statements that let a role do what the grant says, in the schema of that name.
+// It returns [backend.ErrInvalid] if there is no such grant, or if no schema of this package can
+// have that name.
 func Grants(schema, role string, g Grant) (string, error) {
 	if schema == "" {
 		schema = DefaultSchema
@@ -103,10 +106,12 @@ func Grants(schema, role string, g Grant) (string, error) {
 	return b.String(), nil
 }
 
-// EnsureSchema makes the schema of that name in the database of cfg if it is not there, or brings it to the format of this
-// version if it is of an older one; see [Schema]. Empty is [DefaultSchema]. It is one transaction, and blocks until that is done, or ctx ends.
-// Several processes may call it at the same time. The role needs the right CREATE on the database; it then owns the schema. To a
-// schema that another role owns it does nothing. [Backend] Session makes a schema that is missing, and leaves an older one as it is.
+// EnsureSchema makes the schema of that name in the database of cfg if it does not exist, or brings
+// it from an older format to the format of this version; see [Schema]. Empty is [DefaultSchema].
+// EnsureSchema is one transaction, and blocks until that is done, or ctx ends. Several processes
+// may call it at the same time. The role needs the right CREATE on the database; it then owns the
+// schema. It does not change a schema that another role owns. [Backend.Session] makes a missing
+// schema, and leaves an older one as it is.
 func EnsureSchema(ctx context.Context, cfg *pgconn.Config, name string) error {
 	if name == "" {
 		name = DefaultSchema
@@ -153,7 +158,8 @@ func (c *conn) ensure(ctx context.Context, name string, upgrade bool) error {
 	return fmt.Errorf("%w; the schema %s is not there, and this role must not make it: have an administrator apply what \"succession postgres schema\" prints", err, name)
 }
 
-// current reports whether the schema, which is there, is of this format or a newer one, or this role cannot change that.
+// current reports whether the schema, which is there, is of this format or a newer one, or this
+// role cannot change that.
 func (c *conn) current(ctx context.Context, name string) (bool, error) {
 	rows, err := c.query(ctx, "SELECT format FROM "+name+".meta")
 	if errors.Is(err, backend.ErrDenied) {

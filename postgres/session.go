@@ -16,7 +16,8 @@ import (
 	"github.com/succession-dev/succession/backend/kit/lease"
 )
 
-// A session is a row of the database. It ends when its deadline passes, when the row has gone, or when it is closed, whichever is first.
+// A session is a row of the database. It ends when its deadline passes, when the row has gone, or
+// when it is closed, whichever is first.
 type session struct {
 	kit.AlwaysFresh // there is one primary
 	kit.NoDates
@@ -166,7 +167,7 @@ type answer struct {
 
 func (a *answer) first() *row { return &a.rows[0] }
 
-// judge returns what an answer refuses, and ends the session if it has none any more.
+// judge returns the error of an answer that refuses, and ends the session if its row has gone.
 func (s *session) judge(rows []row, sent clock.Instant, err error) (answer, error) {
 	a := answer{rows: rows, sent: sent}
 	if err == nil {
@@ -181,7 +182,7 @@ func (s *session) judge(rows []row, sent clock.Instant, err error) (answer, erro
 	case errors.Is(err, errNoSchema):
 		s.End(fmt.Errorf("%w: %w", backend.ErrReset, err))
 	}
-	if ended := s.Alive(); ended != nil { // an answer that comes too late is none
+	if ended := s.Alive(); ended != nil { // a late answer does not count
 		return a, ended
 	}
 	return a, err
@@ -195,8 +196,9 @@ type request struct {
 	begin func() error
 }
 
-// send sends a request once. If the connection of the session rests, that takes it, and otherwise another one. The limit counts from
-// when it can be sent. Its context is the session's, so that a connection is not lost each time that a caller gives up.
+// send sends a request once. If the connection of the session rests, that takes it, and otherwise
+// another one. The limit counts from when it can be sent. Its context is the session's, so that a
+// connection is not lost each time that a caller gives up.
 func (s *session) send(limit time.Duration, q request) (answer, error) {
 	if a, err, taken := s.listener.take(func(c *conn) (answer, error) { return s.ask(c, min(limit, s.b.o.TTL/4), q) }); taken {
 		return a, err
@@ -271,7 +273,7 @@ func (s *session) await(ctx context.Context, f func() (answer, error)) (answer, 
 	}
 }
 
-// release has the database end the session. It tries for a TTL: then other sessions end it.
+// release makes the database end the session. It tries for a TTL: then other sessions end it.
 func (s *session) release(ctx context.Context) error {
 	s.b.o.Logger.Info("session ended", "session", s.id, "why", s.Ended())
 	ctx, cancel := context.WithTimeout(ctx, s.b.o.TTL)

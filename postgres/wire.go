@@ -20,11 +20,12 @@ import (
 	"github.com/succession-dev/succession/internal/security"
 )
 
-// maxConns is how many connections a backend has for requests, at most. Each session has another one, which listens.
+// maxConns is how many connections a backend has for requests, at most. Each session has another
+// one, which listens.
 const maxConns = 4
 
-// A wire has the connections for requests. A request has a connection for itself until it is answered, so that one
-// that waits for a lock holds up no other.
+// A wire has the connections for requests. A request has a connection for itself until it is
+// answered, so that one that waits for a lock holds up no other.
 type wire struct {
 	config   func() (*pgconn.Config, error) // as it is at this moment
 	password *security.Secret               // nil is that of the configuration
@@ -47,10 +48,10 @@ func newWire(config func() (*pgconn.Config, error), o *Options) *wire {
 type conn struct {
 	*pgconn.PgConn
 	w      *wire
-	pid    int64 // of the process of the server at the other end, or of what stands between
+	pid    int64 // of the server's process at the other end, or of a pooler between
 	warned error // a warning that came with an answer
 	used   time.Time
-	direct bool              // nothing stands between, so that statements can be prepared
+	direct bool              // no pooler stands between, so statements can be prepared
 	known  map[string]string // the names of those that are, by their text
 }
 
@@ -68,14 +69,16 @@ func (w *wire) dial(ctx context.Context, told func(channel string)) (*conn, erro
 	dial := cfg.DialFunc
 	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if ctx.Value(connecting{}) == nil {
-			// The library asks the server to cancel what was under way when a connection breaks. A commit that
-			// waits for a standby and is cancelled is told as done although no standby has it.
+			// The library asks the server to cancel what was under way when a connection breaks. A
+			// commit that waits for a standby and is cancelled is reported as done although no
+			// standby has it.
 			return nil, net.ErrClosed
 		}
 		return dial(ctx, network, addr)
 	}
 	cfg.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
-		// A commit for which the server has stopped waiting before a standby had it is told as done, with a warning.
+		// If the server stops waiting before a standby has a commit, it reports the commit as done,
+		// with a warning.
 		if severity := n.SeverityUnlocalized; severity == "WARNING" || severity == "" {
 			c.warned = fmt.Errorf("%w: the server warns: %s", backend.ErrUnavailable, kit.Clip(n.Message))
 		}
@@ -127,8 +130,8 @@ func tooOld(version string) error {
 	return nil
 }
 
-// rotate has another of several hosts be tried first, after one that takes connections and commits nothing: a primary
-// that was deposed and does not know it.
+// rotate makes the client try another of several hosts first, after one that takes connections and
+// commits nothing: a deposed primary that does not know it yet.
 func (w *wire) rotate(cfg *pgconn.Config) {
 	hosts := append([]*pgconn.FallbackConfig{{Host: cfg.Host, Port: cfg.Port, TLSConfig: cfg.TLSConfig}}, cfg.Fallbacks...)
 	k := int(w.turn.Load() % int64(len(hosts)))
@@ -139,8 +142,8 @@ func (w *wire) rotate(cfg *pgconn.Config) {
 // kill closes the connection at once, without telling the server.
 func (c *conn) kill() { c.Conn().Close() }
 
-// query sends a request once, and returns the rows of the answer. There is one at least. If it fails, the connection is
-// of no use any more, unless the server has answered with an error.
+// query sends a request once, and returns the rows of the answer. There is one at least. If it
+// fails, the connection cannot be used again, unless the server has answered with an error.
 func (c *conn) query(ctx context.Context, sql string, args ...any) ([]row, error) {
 	params, formats := make([][]byte, len(args)), make([]int16, len(args))
 	for i, a := range args {
@@ -175,8 +178,9 @@ func (c *conn) query(ctx context.Context, sql string, args ...any) ([]row, error
 	return rows, nil
 }
 
-// execute sends one statement, which is a transaction. Where the default of the server, the database or the role is another
-// isolation than READ COMMITTED, the transaction says so, in the same round trip.
+// execute sends one statement, which is a transaction. Where the default of the server, the
+// database or the role is another isolation than READ COMMITTED, the transaction says so, in the
+// same round trip.
 func (c *conn) execute(ctx context.Context, sql string, params [][]byte, formats []int16) *pgconn.Result {
 	switch {
 	case c.w.explicit.Load():
@@ -218,8 +222,9 @@ func (c *conn) script(ctx context.Context, sql string) error {
 	return cmp.Or(answered(ctx, err), c.warned)
 }
 
-// with calls f with a connection for requests, and returns what f returns. It takes a new one if none is free, and again if the
-// server has closed the one that was free before f could send anything.
+// with calls f with a connection for requests, and returns what f returns. It takes a new one if
+// none is free, and again if the server has closed the one that was free before f could send
+// anything.
 func (w *wire) with(ctx context.Context, f func(*conn) error) error {
 	select {
 	case w.room <- struct{}{}:

@@ -14,7 +14,7 @@ type cluster struct {
 	b *lazy.Backend
 
 	mu       sync.Mutex
-	admitted bool            // its stamp is as it must be
+	admitted bool            // its stamp was checked
 	followed bool            // this process follows its bell
 	moving   map[string]Home // what the bell says
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/succession-dev/succession/recipes/record"
 )
 
-// homeSuffix makes the name of the record that says where an election lives.
+// homeSuffix ends the name of the record that says where an election lives.
 const homeSuffix = naming.Home
 
-// bellRecord is the record of a founder that has the elections that are being moved, of those whose
-// homes it keeps. So a process follows one record, and not one for each election.
+// bellRecord is a founder's record of the elections that are being moved, among those whose homes
+// it keeps. So a process follows one record for each founder, and not one for each election.
 const bellRecord = homeSuffix + "-moves"
 
 // A Home is where an election lives. A founder keeps it in a record.
@@ -28,13 +28,13 @@ type Home struct {
 	At string `json:"at"`
 	// To is the cluster that it is being moved to; empty if it is not being moved.
 	To string `json:"to,omitempty"`
-	// AtURL and ToURL are the addresses of both, as the operator of the move has them. They are for
-	// package migrate: all processes must call the two by the same addresses.
+	// AtURL and ToURL are the addresses of both, from the list of the operator who began the move.
+	// They are for package migrate: all processes must use the same addresses for the two.
 	AtURL string `json:"at_url,omitempty"`
 	ToURL string `json:"to_url,omitempty"`
 }
 
-// same reports whether h and o are the same clusters.
+// same reports whether h and o name the same clusters.
 func (h Home) same(o Home) bool { return h.At == o.At && h.To == o.To }
 
 // A home is what this process knows of an election's Home.
@@ -45,12 +45,12 @@ type home struct {
 	leave  context.CancelCauseFunc
 }
 
-// errMoved is why a candidate that waits has to join again.
+// errMoved says why a candidate that waits has to join again.
 var errMoved = fmt.Errorf("%w: the election has another home; join again", backend.ErrNotMember)
 
 // Where returns where the election lives, and the cluster of this process's list that its name falls
-// to: a home for it if it had none yet. It blocks for about a round trip. That an election has no
-// home yet is no error: At is empty then.
+// to: a home for it if it had none yet. It blocks for about a round trip. It is no error that an
+// election has no home yet: At is then empty.
 func (b *Backend) Where(ctx context.Context, election string) (h Home, fallsTo string, err error) {
 	defer func() { err = wrap("where", election, err) }()
 	listed, err := b.list(ctx)
@@ -81,7 +81,7 @@ func (b *Backend) keeper(ctx context.Context, election string) (*cluster, error)
 	return b.use(ctx, rendezvous.Choose(election, s.Founders))
 }
 
-// homeOf is the handle on the record of the election's home.
+// homeOf returns the handle on the record of the election's home.
 func homeOf(c *cluster, election string) *record.Value[Home] {
 	return record.New(c.b, election+homeSuffix, record.JSON[Home]())
 }
@@ -98,7 +98,7 @@ func (b *Backend) settle(ctx context.Context, c *cluster, election string) (reco
 		return e, err
 	}
 	e.Value = Home{At: rendezvous.Choose(election, listed)}
-	if _, err := b.use(ctx, e.Value.At); err != nil { // it might be another cluster than the list says
+	if _, err := b.use(ctx, e.Value.At); err != nil { // the list may name another cluster under this name
 		return e, err
 	}
 	if e.Version, err = v.CompareAndSet(ctx, backend.Absent, e.Value); errors.Is(err, backend.ErrVersion) {
@@ -131,7 +131,7 @@ func (b *Backend) home(ctx context.Context, election string) (*home, error) {
 			return nil, err
 		case !e.Exists(): // the server that was asked lags behind
 			return nil, fmt.Errorf("%w: where the election lives was just written, and is not to be seen yet", backend.ErrUnavailable)
-		case looks == 0 && !c.agrees(election, e.Value): // perhaps it was read before the bell rang
+		case looks == 0 && !c.agrees(election, e.Value): // the record may have been read before the bell rang
 			continue
 		}
 		return b.know(c, election, e.Value), nil
@@ -151,7 +151,7 @@ func (b *Backend) know(keeper *cluster, election string, now Home) *home {
 	return h
 }
 
-// forget has the next call of home ask again, and those who wait in line join again.
+// forget makes the next call of home ask again, and makes candidates that wait in line join again.
 func (b *Backend) forget(election string, h *home) {
 	b.mu.Lock()
 	if b.homes[election] == h {
@@ -161,8 +161,9 @@ func (b *Backend) forget(election string, h *home) {
 	h.leave(errMoved)
 }
 
-// changed reports whether the election has another home than h, and forgets h if so. What it reads is
-// the newest state: it writes that again, on condition that nobody has written since.
+// changed reports whether the election has another home than h, and forgets h if so. To be sure
+// that it has read the newest state, it writes that again, on condition that nobody has written
+// since.
 func (b *Backend) changed(ctx context.Context, election string, h *home) (bool, error) {
 	v := homeOf(h.keeper, election)
 	e, err := v.Get(ctx)
@@ -204,8 +205,8 @@ func bellOf(c *cluster) *record.Value[map[string]Home] {
 	return record.New(c.b, bellRecord, record.JSON[map[string]Home]())
 }
 
-// heed forgets the homes that are not as the bell says: those of elections that move otherwise than
-// they are known to, and of those that move no more.
+// heed forgets the homes that differ from the bell: those of elections whose move is not known yet,
+// or is another one, and of elections whose move has ended.
 func (b *Backend) heed(c *cluster, moving map[string]Home) {
 	c.mu.Lock()
 	c.moving = moving
@@ -223,7 +224,7 @@ func (b *Backend) heed(c *cluster, moving map[string]Home) {
 	}
 }
 
-// agrees reports whether the bell has nothing else to say of the election than h.
+// agrees reports whether the bell does not contradict h.
 func (c *cluster) agrees(election string, h Home) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -231,7 +232,7 @@ func (c *cluster) agrees(election string, h Home) bool {
 	return ok && moving.same(h) || !ok && h.To == ""
 }
 
-// ring has the bell say that the election is being moved as h says, or not any more.
+// ring writes into the bell that the election is being moved as h says, or that its move has ended.
 func ring(ctx context.Context, c *cluster, election string, h Home) error {
 	_, err := bellOf(c).Update(ctx, func(moving map[string]Home) (map[string]Home, error) {
 		moving = maps.Clone(moving)
@@ -250,18 +251,18 @@ func ring(ctx context.Context, c *cluster, election string, h Home) error {
 // A route is the move of elections from one cluster to another.
 type route struct{ at, to, atURL, toURL string }
 
-// A moving is the backend for the elections that move by a route.
+// A moving is the backend for all elections that move by one route.
 type moving struct {
 	*migrate.Backend
 	first string // the election that it was made for
 }
 
-// maxRoutes is how many addresses of the same two clusters are believed that the records of one election have named. Operators who
-// move it write those of their lists, which are nearly always the same; whoever may write the record may write any
-// number, and each costs this process two sessions.
+// maxRoutes is how many pairs of addresses of the same two clusters are accepted from the record of
+// one election. Operators write those of their lists, which are nearly always the same. But anybody
+// with a right to the record could write any number, and each pair costs this process two sessions.
 const maxRoutes = 8
 
-// at returns the backend for an election that lives there: a cluster, or two of them while it moves.
+// at returns the backend for an election with the home h: one cluster, or two while it moves.
 func (b *Backend) at(ctx context.Context, election string, h Home) (backend.Backend, error) {
 	if h.To == "" {
 		c, err := b.use(ctx, h.At)
@@ -273,8 +274,8 @@ func (b *Backend) at(ctx context.Context, election string, h Home) (backend.Back
 	return b.move(ctx, election, h)
 }
 
-// move returns the backend for the election, which moves as h says, and for all others that move so. It has sessions of its own,
-// since those with both clusters end together.
+// move returns the backend for the election, which moves as h says, and for all others on the same
+// route. The backend has sessions of its own, because its sessions with both clusters end together.
 func (b *Backend) move(ctx context.Context, election string, h Home) (*migrate.Backend, error) {
 	r := route{h.At, h.To, h.AtURL, h.ToURL}
 	var subs [2]backend.Backend

@@ -16,7 +16,7 @@ import (
 	"github.com/succession-dev/succession/migrate"
 )
 
-// ErrRefused says that an election cannot be moved, or not be put somewhere, as things are.
+// ErrRefused says that an election cannot be moved, or put on a cluster, as things are.
 var ErrRefused = migrate.ErrRefused
 
 // Put gives the election its home, if it has none yet. It is for an election that has been in use on
@@ -43,16 +43,16 @@ func (b *Backend) Put(ctx context.Context, election, at string) (err error) {
 	return err
 }
 
-// Move moves the election to the cluster with that name, as package migrate does, and without a
-// restart of any process: whoever waits in line joins again, on both clusters. A leader whose process
-// does not know yet of the move is asked to resign, once the others know; so its Run must campaign
-// again. From then on the term of a leader goes on over the move. If nobody stands in line, Move
-// itself stands there for a moment.
+// Move moves the election to the cluster with that name, as package migrate does, without a restart
+// of any process: candidates that wait in line join again, on both clusters. If the leader's
+// process does not know of the move, Move asks it to resign once the others know; so its program
+// must campaign again, as Run does. The next leader's term then goes on over the move. If nobody
+// stands in line, Move itself stands there for a moment.
 //
-// Move blocks until the election has moved, or ctx ends. Then the move stands: call Move again, or
-// [Backend.Abort]. It fails with [ErrRefused] if the election is being moved to another cluster, or
-// anybody stands in its line on the new one. When it has returned, both clusters are still in use:
-// call [Backend.Finish].
+// Move blocks until the election has moved, or ctx ends. In the second case the move is still under
+// way: call Move again, or [Backend.Abort]. It fails with [ErrRefused] if the election is being
+// moved to another cluster, or anybody stands in its line on the new one. When it has returned,
+// both clusters are still in use: call [Backend.Finish].
 func (b *Backend) Move(ctx context.Context, election, to string) (err error) {
 	defer func() { err = wrap("move", election, err) }()
 	keeper, err := b.keeper(ctx, election)
@@ -82,14 +82,14 @@ func (b *Backend) Move(ctx context.Context, election, to string) (err error) {
 	if err := begin(ctx, m, election); err != nil {
 		return err
 	}
-	// The gate stands before anybody is sent there. The write makes an abort fail that has begun before
-	// and has not taken the gate away.
+	// The gate stands before any candidate is sent there. If an abort has begun before and has not
+	// taken the gate away, this write makes it fail.
 	if _, err := homeOf(keeper, election).CompareAndSet(ctx, e.Version, h); err != nil {
 		if !errors.Is(err, backend.ErrVersion) {
 			return err
 		}
 		if e, gerr := homeOf(keeper, election).Get(ctx); gerr == nil && !e.Value.same(h) {
-			_, gerr = m.Abort(ctx, election) // or the gate would stand in the way of other moves
+			_, gerr = m.Abort(ctx, election) // otherwise the gate would stand in the way of other moves
 			err = errors.Join(err, gerr)
 		}
 		return fmt.Errorf("%w: somebody else moves it, too; look where it is", err)
@@ -114,7 +114,7 @@ func begin(ctx context.Context, m *migrate.Backend, election string) error {
 		_, err = m.Begin(ctx, election)
 	}
 	if errors.Is(err, ErrRefused) {
-		if yes, _ := made(); yes { // since the look before
+		if yes, _ := made(); yes { // it was made since the last look
 			return nil
 		}
 	}
@@ -134,16 +134,16 @@ func (b *Backend) plan(ctx context.Context, at, to string) (Home, error) {
 	return Home{At: at, To: to, AtURL: coordinator.Redact(from.URL), ToURL: coordinator.Redact(c.URL)}, nil
 }
 
-// A leader without a member on the new cluster does not know of the move, or only of an earlier one. It
-// is asked to resign when the others have joined again, but not before soon: they may not even have
-// left the line yet. It is asked after later in any case, as candidates of other programs never join
-// again.
+// A leader without a member on the new cluster does not know of the move, or only of an earlier
+// one. It is asked to resign when the others have joined again, but not before soon, because they
+// may not have left the line yet. After later it is asked in any case, because candidates of other
+// programs never join again.
 const (
 	soon  = 2 * time.Second
 	later = 20 * time.Second
 )
 
-// cutover waits until the leader stands on both clusters, and then has it cut over.
+// cutover waits until the leader stands on both clusters, and then asks it to cut over.
 func (b *Backend) cutover(ctx context.Context, election string, h Home, m *migrate.Backend) error {
 	from, err := b.use(ctx, h.At)
 	if err != nil {
@@ -175,7 +175,7 @@ func (b *Backend) cutover(ctx context.Context, election string, h Home, m *migra
 	}
 }
 
-// othersKnow reports whether all candidates but the leader know of the move.
+// othersKnow reports whether all candidates except the leader know of the move.
 func othersKnow(s migrate.Status) bool {
 	return !slices.ContainsFunc(s.OnFrom[1:], func(c migrate.Candidate) bool { return c.Mode == migrate.OldOnly })
 }
@@ -190,18 +190,18 @@ func standIn(ctx context.Context, election string, m *migrate.Backend) error {
 	return errors.Join(err, t.Resign(ctx))
 }
 
-// Finish ends a move: the old cluster is not needed any more for this election. It fails with
-// [ErrRefused] if the election has not moved, and as long as anybody stands in line on the old
-// cluster: a candidate of this package joins the new one within a session time, and one of another
-// program waits behind the seal for ever. Records that leaders with this package wrote through their
-// terms before the move have gone along. Others stay: nobody reads the old cluster afterwards. Finish
+// Finish ends a move: this election then does not need the old cluster. It fails with [ErrRefused]
+// if the election has not moved, and as long as anybody stands in line on the old cluster: a
+// candidate of this package joins the new one within a session time, and one of another program
+// waits behind the seal for ever. Records that leaders with this package wrote through their terms
+// before the move have gone along. Others stay: nobody reads the old cluster afterwards. Finish
 // blocks for a few round trips. It is no error that it is done already.
 func (b *Backend) Finish(ctx context.Context, election string) (err error) {
 	defer func() { err = wrap("finish", election, err) }()
 	return b.settleMove(ctx, election, func(h Home) Home { return Home{At: h.To} }, (*migrate.Backend).Finish)
 }
 
-// Abort takes a move back that has not been made: the election stays where it is. It fails with
+// Abort undoes a move that has not been completed: the election stays where it is. It fails with
 // [ErrRefused] if it has moved already. It blocks until nobody stands on the new cluster, or ctx
 // ends. It is no error that there is no move.
 func (b *Backend) Abort(ctx context.Context, election string) (err error) {

@@ -8,7 +8,7 @@ import (
 	"github.com/succession-dev/succession/backend/coordinator"
 )
 
-// Scheme is that of the URLs of this package, and the Backend of its errors.
+// Scheme is the scheme of this package's URLs, and the field Backend of its errors.
 const Scheme = "spread"
 
 func init() {

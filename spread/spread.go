@@ -14,7 +14,8 @@ import (
 
 // Options are the optional settings of a [Backend]. Nil and the zero value mean the defaults.
 type Options struct {
-	// Open makes the backend of a cluster from its URL, and does not connect. Nil means that of the registered driver.
+	// Open makes the backend of a cluster from its URL, and does not connect. Nil means Open of the
+	// registered driver.
 	Open func(url string) (backend.Backend, error)
 	// Logger is told what a person wants to know: where an election was put, and moves. Nil
 	// discards.
@@ -42,8 +43,8 @@ type Backend struct {
 
 var _ backend.Divided = (*Backend)(nil)
 
-// New returns a handle on the clusters that source lists. It does not block and talks to nobody: what
-// is wrong with the list is reported by the first call that needs it. The caller closes it.
+// New returns a handle on the clusters that source lists. It does not block and does not connect:
+// the first call that needs the list reports what is wrong with it. The caller closes it.
 func New(source Source, o *Options) *Backend {
 	if o == nil {
 		o = new(Options)
@@ -64,10 +65,9 @@ func New(source Source, o *Options) *Backend {
 }
 
 // For returns the backend of the election with the given name: a handle on the cluster that the
-// election lives on, whichever that is. It does not block. Everything that belongs to the election is
-// reached through it: the election itself, and the records that its leaders write. It has no line but
-// the election's own, no shared members and no items. The first session that is asked of it gives the
-// election a home. The caller closes b, and not what For returns.
+// election lives on, whichever that is. It does not block. It has the election's line, and the
+// records that its leaders write. It has no other line, no shared members and no items. Its first
+// session gives the election a home. The caller closes b, and not what For returns.
 func (b *Backend) For(election string) backend.Backend {
 	return &view{b: b, election: election, own: make(map[backend.Member]backend.Backend)}
 }
@@ -78,8 +78,8 @@ func (b *Backend) Reach(ctx context.Context) error {
 	return wrap("open", "", err)
 }
 
-// Session fails with [backend.ErrInvalid]. A session has one end and one deadline, and elections on
-// different clusters have different ones: see [Backend.For].
+// Session fails with [backend.ErrInvalid]. A session has one end and one deadline, and these differ
+// between clusters: see [Backend.For].
 func (b *Backend) Session(context.Context) (backend.Session, error) {
 	return nil, wrap("session", "", fmt.Errorf("%w call: several clusters have no session in common; use the backend of one election, which For returns", backend.ErrInvalid))
 }
@@ -107,7 +107,7 @@ func (b *Backend) Close() error {
 	return wrap("close", "", errors.Join(errs...))
 }
 
-// wrap wraps an error as this package's own are; nil stays nil.
+// wrap wraps an error in this package's way; nil stays nil.
 func wrap(op, name string, err error) error {
 	if err == nil {
 		return nil

@@ -13,11 +13,12 @@ import (
 	"github.com/succession-dev/succession/recipes/record"
 )
 
-// stampRecord is the record that says of a cluster which one it is. No election's record has this
-// name, as an election's name is not empty.
+// stampRecord is the record in which a cluster says which one it is. No election's home has this
+// name, because the name of an election is not empty.
 const stampRecord = homeSuffix
 
-// A stamp is what a cluster says of itself. Nothing of it ever changes, but that it becomes complete.
+// A stamp is what a cluster says of itself. The only change that it ever has is that it becomes
+// complete.
 type stamp struct {
 	ID       string   `json:"id"`       // of the clusters that belong together
 	Name     string   `json:"name"`     // of this one
@@ -30,9 +31,9 @@ func stampOf(b backend.Backend) *record.Value[stamp] {
 	return record.New(b, stampRecord, record.JSON[stamp]())
 }
 
-// founding returns the complete stamp that the clusters of the list carry. If there is none, and all
-// have answered, founding makes the clusters of the list the founders if it may create; otherwise it
-// returns the zero stamp.
+// founding returns the complete stamp of the clusters of the list. If all have answered and there
+// is none, founding makes them the founders if create is true, and otherwise returns the zero
+// stamp.
 func (b *Backend) founding(ctx context.Context, create bool) (stamp, error) {
 	b.mu.Lock()
 	known := b.stamp
@@ -49,7 +50,7 @@ func (b *Backend) founding(ctx context.Context, create bool) (stamp, error) {
 		return stamp{}, err
 	}
 	if !s.Complete {
-		if s, err = b.found(ctx, names); errors.Is(err, backend.ErrInvalid) { // perhaps another list has just been founded
+		if s, err = b.found(ctx, names); errors.Is(err, backend.ErrInvalid) { // another list may just have been founded
 			if other, _ := b.find(ctx, names); other.Complete {
 				s, err = other, nil
 			}
@@ -69,12 +70,12 @@ func (b *Backend) founding(ctx context.Context, create bool) (stamp, error) {
 	return s, nil
 }
 
-// others is how long find waits for the other clusters when one has told it the stamp: if they belong to
-// another list, it is better to hear it now than from the first that is used.
+// others is how long find waits for the other clusters when one has answered with the stamp. If one
+// of them belongs to another list, it is better to know that now than at its first use.
 const others = time.Second
 
-// find asks all clusters of the list at the same time, and returns their stamp if it is complete. One
-// that answers is enough. find returns the zero stamp if all have answered and none has one.
+// find asks all clusters of the list at the same time, and returns their stamp if it is complete.
+// One answer is enough. find returns the zero stamp if all have answered and none has one.
 func (b *Backend) find(ctx context.Context, names []string) (stamp, error) {
 	type answer struct {
 		name  string
@@ -125,7 +126,8 @@ func (b *Backend) find(ctx context.Context, names []string) (stamp, error) {
 
 // found makes the clusters of the list the founders. First all get the stamp, each on condition that
 // it has none, and then it is made complete. So of two lists that have a cluster in common, at most
-// one is ever founded. Who founds the same list at the same moment takes part in this.
+// one is ever founded. If several processes found the same list at the same moment, each does a
+// part.
 func (b *Backend) found(ctx context.Context, names []string) (stamp, error) {
 	s := stamp{ID: rand.Text(), Founders: names}
 	entries := make([]record.Entry[stamp], len(names))
@@ -146,7 +148,7 @@ func (b *Backend) found(ctx context.Context, names []string) (stamp, error) {
 		s.ID = e.ID // the first cluster decides
 	}
 	s.Complete = true
-	for _, name := range names { // before anybody else, who could have all that wait join again and again
+	for _, name := range names { // before strangers can make them, and let candidates join again and again
 		c, err := b.named(ctx, name)
 		if err == nil {
 			_, err = bellOf(c).CompareAndSet(ctx, backend.Absent, map[string]Home{})
@@ -164,7 +166,7 @@ func (b *Backend) found(ctx context.Context, names []string) (stamp, error) {
 		if err == nil {
 			_, err = stampOf(c.b).CompareAndSet(ctx, entries[i].Version, s)
 		}
-		if err != nil && !errors.Is(err, backend.ErrVersion) { // that is who makes it complete as well
+		if err != nil && !errors.Is(err, backend.ErrVersion) { // ErrVersion: another process makes it complete too
 			return s, fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -185,8 +187,8 @@ func put(ctx context.Context, b backend.Backend, s stamp) (record.Entry[stamp], 
 	return record.Entry[stamp]{Value: s, Version: version}, err
 }
 
-// admit returns an error unless sub is the cluster with that name. A cluster that was added to the
-// list gets its stamp by this.
+// admit returns an error unless sub is the cluster with that name. It gives its stamp to a cluster
+// that was added to the list.
 func (b *Backend) admit(ctx context.Context, name string, sub backend.Backend) error {
 	s, err := b.founding(ctx, true)
 	if err != nil {

@@ -14,13 +14,13 @@ import (
 	"github.com/succession-dev/succession/migrate"
 )
 
-// A view is several clusters as the backend of one election.
+// A view shows several clusters as the backend of one election.
 type view struct {
 	b        *Backend
 	election string
 
 	mu  sync.Mutex
-	own map[backend.Member]backend.Backend // what was joined, and the backend that holds it
+	own map[backend.Member]backend.Backend // the members that were joined, each with the backend that holds it
 }
 
 var (
@@ -65,19 +65,21 @@ func (v *view) Hold(m backend.Member) ([]*os.File, error) {
 	return h.Hold(m)
 }
 
-// identity is what a member is known by: what it said and whether it is pinned may differ.
+// identity returns the fields by which a member is known: its value, and whether it is pinned, may
+// differ.
 func identity(m backend.Member) backend.Member {
 	return backend.Member{Line: m.Line, Key: m.Key, Position: m.Position}
 }
 
-// Unwrap returns what all elections share, so that an outage is told once for all of them.
+// Unwrap returns the backend that all elections share, so that an outage is logged once for all of
+// them.
 func (v *view) Unwrap() backend.Backend { return v.b }
 
 // Close does nothing: the clusters belong to the [Backend].
 func (v *view) Close() error { return nil }
 
-// A session is a session with the cluster that an election lives on. A candidate that waits in line
-// is told when the election gets another home, and then joins again. A leader is not disturbed.
+// A session is a session with the cluster that an election lives on. When the election gets another
+// home, a candidate that waits in line joins again. A leader is not disturbed.
 type session struct {
 	backend.Session
 	v  *view
@@ -114,7 +116,8 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, e
 	return p, s.again(ctx, err)
 }
 
-// WatchPlace is that of the cluster. A member that waits behind others is also woken when the election gets another home.
+// WatchPlace is the cluster's own. A member that waits behind others also wakes when the election
+// gets another home.
 func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -136,7 +139,8 @@ func (s *session) Head(ctx context.Context, line string) (backend.Line, error) {
 	return s.look(ctx, line, s.Session.Head)
 }
 
-// look reads a line for an observer, whom no other call tells that the election was sealed here.
+// look reads a line for an observer, to whom no other call reports that the election was sealed
+// here.
 func (s *session) look(ctx context.Context, line string, read func(context.Context, string) (backend.Line, error)) (backend.Line, error) {
 	l, err := read(ctx, line)
 	if err == nil && line == s.v.election && l.Header.Sealed != "" {
@@ -147,8 +151,8 @@ func (s *session) look(ctx context.Context, line string, read func(context.Conte
 	return l, err
 }
 
-// again makes err one after which a candidate joins again, if err says that the election has gone
-// from here and it has another home.
+// again returns an error after which a candidate joins again, if err says that the election has
+// left this cluster and it has another home.
 func (s *session) again(ctx context.Context, err error) error {
 	if !errors.Is(err, backend.ErrSealed) && !errors.Is(err, migrate.ErrOther) && !errors.Is(err, migrate.ErrNotBegun) {
 		return err
@@ -168,7 +172,7 @@ func (s *session) JoinShared(ctx context.Context, line, value, record string) (b
 	return kit.NoShares{}.JoinShared(ctx, line, value, record)
 }
 
-// Claim fails, as JoinShared does.
+// Claim fails like JoinShared.
 func (s *session) Claim(ctx context.Context, line, value, record string, item backend.Member) (backend.Joined, error) {
 	return kit.NoShares{}.Claim(ctx, line, value, record, item)
 }
@@ -178,12 +182,12 @@ func (s *session) Append(ctx context.Context, line, value string) (backend.Membe
 	return kit.NoItems{}.Append(ctx, line, value)
 }
 
-// Remove fails, as Append does: so whoever asks finds no items here.
+// Remove fails like Append, so there are no items here.
 func (s *session) Remove(ctx context.Context, m, by backend.Member) error {
 	return kit.NoItems{}.Remove(ctx, m, by)
 }
 
-// Free fails, as Append does.
+// Free fails like Append.
 func (s *session) Free(ctx context.Context, items, claims string) (backend.Member, error) {
 	return kit.NoItems{}.Free(ctx, items, claims)
 }

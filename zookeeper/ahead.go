@@ -34,8 +34,8 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, e
 	return kit.Retry(ctx, pauses(), passing, func(ctx context.Context) (backend.Place, error) { return s.placeOnce(ctx, o) })
 }
 
-// stranger returns a stand-in for a member that this session did not join. Ahead can say
-// where it stands, but nobody relies on this session's deadline for it.
+// stranger returns a stand-in for a member that this session did not join. Ahead can return its
+// place, but this session's deadline does not count for it.
 func (s *session) stranger(ctx context.Context, path string, m backend.Member) (*member, error) {
 	n, err := retry(ctx, s, get(path))
 	if err == zk.ErrNoNode || err == nil && n.position() != m.Position {
@@ -47,9 +47,9 @@ func (s *session) stranger(ctx context.Context, path string, m backend.Member) (
 	return &member{path: path, joined: m, pinned: n.pinned(), stranger: true, index: warm, gone: make(chan struct{})}, nil
 }
 
-// placeOnce says where o stands, as one reading of the line tells. If o leads, or may lead
-// behind a gate, the session ends from then on when its deadline passes. placeOnce fails
-// with errChanged if it has passed already.
+// placeOnce says where o stands, as one reading of the line tells. If o leads, or may lead behind a
+// gate, then from that moment on the session ends when its deadline passes. placeOnce fails with
+// errChanged if it has passed already.
 func (s *session) placeOnce(ctx context.Context, o *member) (p backend.Place, err error) {
 	var beat <-chan error
 	r, err := s.reading(ctx, o.joined.Line, func() { beat = s.beatIfDue(ctx, o) })
@@ -77,8 +77,8 @@ func (s *session) reading(ctx context.Context, line string, sent func()) (readin
 	return r, err
 }
 
-// placed says where o stands, as a reading of its line tells. beat is the heartbeat that was sent with it; nil for
-// none.
+// placed says where o stands, as a reading of its line tells. beat is the heartbeat that was sent
+// with it; nil for none.
 func (s *session) placed(ctx context.Context, o *member, r reading, beat <-chan error) (p backend.Place, err error) {
 	standing, h := r.standing, r.header
 	index := r.find(o.key())
@@ -98,8 +98,8 @@ func (s *session) placed(ctx context.Context, o *member, r reading, beat <-chan 
 	if p, err = kit.PlaceOf(m, ahead, h); err != nil {
 		return p, err
 	}
-	// A list of names has no positions. So if there is a gate, whoever is second may stand
-	// just behind it, and lead.
+	// A list of names has no positions. So if there is a gate, the second member may stand just
+	// behind it, and lead.
 	leads := p.First || front == 0 && h.Migration.Gate != 0
 	s.stands(o, front+1, p.Ahead.Key, leads)
 	if o.stranger || !leads {
@@ -125,7 +125,7 @@ func (s *session) placed(ctx context.Context, o *member, r reading, beat <-chan 
 // A reading is the places of a line, with its header.
 type reading struct {
 	made     int64 // czxid of the line's znode
-	changed  int64 // its pzxid: who joined or left it last
+	changed  int64 // its pzxid: the last join or exit
 	standing []place
 	header   backend.Header
 }
@@ -175,10 +175,10 @@ func (s *session) startPlace(ctx context.Context, line string) (list call[listin
 
 func dataOf(path string) wire.WatchKey { return wire.WatchKey{Path: path, Kind: wire.WatchData} }
 
-// fence returns the header, read no earlier than the list of children. If it is known by now,
-// after the list's answer, then it is the newest. Otherwise the server may have answered record
-// before the list, and has done so if record's answer has a smaller pzxid (the last change of the
-// list of children). The header is then read again, as it is if it was not asked for.
+// fence returns the header, read no earlier than the list of children. If a watch shows it now,
+// after the list's answer, it is the newest. Otherwise the server may have answered record before
+// the list: it has, if record's answer has a smaller pzxid (the last change of the list of
+// children). Then fence reads the header again. It also does so if the header was not requested.
 func (s *session) fence(ctx context.Context, record call[node], all listing, line string) (backend.Header, error) {
 	var err error
 	v, ok := s.watches.known(dataOf(line))

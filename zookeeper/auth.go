@@ -26,14 +26,14 @@ func (d Digest) GoString() string { return d.String() }
 // An ACL says who may change what a backend creates. Everybody may read it, because
 // otherwise foreign candidates and observers could neither wait nor look.
 //
-// The ACL of a znode protects its data. Who may delete a member depends on the znode above
-// it, which is the election's: ZooKeeper asks for the right DELETE there
-// (PrepRequestProcessor.java, OpCode.delete).
+// The ACL of a znode protects its data. The right to delete a member depends on the znode above it,
+// which is the election's: ZooKeeper asks for the right DELETE there (PrepRequestProcessor.java,
+// OpCode.delete).
 type ACL string
 
 const (
-	// CreatorACL gives every right to those who have the same credentials: the same user,
-	// or a client certificate with the same subject.
+	// CreatorACL gives every right to clients with the same credentials: the same user, or a client
+	// certificate with the same subject.
 	CreatorACL ACL = "creator"
 
 	// OpenACL gives every right to everybody who reaches the ensemble.

@@ -11,15 +11,16 @@ import (
 	"github.com/succession-dev/succession/internal/naming"
 )
 
-// Some records belong to an election E and lie beside it, because foreign candidates list what is below E: the
-// copy of its fence, and who is not ready. ZooKeeper asks for CREATE on the prefix to make them, whatever their
-// name. Whoever begins an election there needs that right too. So it proves nothing that E.fence is there, and
-// neither do its ACL and its data, which the maker chooses. What does prove something is what servers write
-// themselves:
+// Some records belong to an election E and lie beside it, because foreign candidates list
+// everything below E: the copy of its fence, and the records of unready members. ZooKeeper requires
+// CREATE on the prefix to make them, whatever their name, and every client that begins an election
+// there has that right. So the existence of E.fence proves nothing, nor do its ACL and its data,
+// which its maker chooses. Only what servers themselves write proves something:
 //
 //   - The copy of a fence is needed when E has been deleted. Then E's znode is younger than the copy, or its
-//     data is gone. Otherwise the copy is not looked at.
-//   - That a member is not ready is an ephemeral znode of the session that owns the member.
+//     data is gone. Otherwise the copy is ignored.
+//   - A record that a member is not ready must be an ephemeral znode of the session that owns the
+//     member.
 
 // Outlived implements [backend.Dater].
 func (s *session) Outlived(ctx context.Context, record, line string) (bool, error) {
@@ -41,7 +42,8 @@ func (s *session) Outlived(ctx context.Context, record, line string) (bool, erro
 	return copied.Czxid < at.Czxid || emptied, nil
 }
 
-// flags returns how the znode of a record is made: one in which a member tells of itself goes with its session.
+// flags returns how to make the znode of a record: a record of a member about itself goes with its
+// session.
 func flags(name string, cond *backend.If) int32 {
 	election, position, ok := naming.UnreadyMember(name)
 	if ok && cond != nil && election == cond.Member.Line && position == cond.Member.Position {
@@ -56,7 +58,7 @@ func (s *session) unready(ctx context.Context, election string) ([]backend.Recor
 	folder := election + naming.Unready
 	names, nodes, err := s.readChildren(ctx, folder)
 	if errors.Is(err, backend.ErrDenied) {
-		return nil, nil // what candidates of the election make, everybody may read
+		return nil, nil // everybody may read what candidates of the election make
 	}
 	if err != nil || len(names) == 0 {
 		return nil, err

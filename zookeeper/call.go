@@ -23,8 +23,8 @@ type answer[T any] struct {
 	err   error
 }
 
-// maxTurns is how many requests a session has on their way, but for heartbeats. A server answers
-// them in turn, so that thousands at once would hold up the heartbeats.
+// maxTurns is how many requests, without heartbeats, a session has under way. A server answers them
+// in turn, so that thousands at once would hold up the heartbeats.
 const maxTurns = 128
 
 // start waits until requests can be sent, when fewer than [maxTurns] others wait for answers, and
@@ -84,7 +84,7 @@ const maxCallers = 3
 
 // runCalls sends requests, one after the other, until the session ends. The stack of a new goroutine has
 // to grow before the library has queued its request. In a process that was idle that takes 0.02 ms,
-// before the delete of a leader and before the list of whoever is next.
+// before the delete of a leader and before the list of its heir.
 func (s *session) runCalls() {
 	for {
 		select {
@@ -99,9 +99,9 @@ func (s *session) runCalls() {
 // startInOrder sends two requests, the second right behind the first.
 //
 // A call of the library queues its request and then blocks, so each request needs a goroutine;
-// and of two that are started in turn, Go's scheduler runs the later one first. So it is the
-// goroutine of the first request that starts the other one, and then goes on to queue its own.
-// That is the order almost always. Where it matters, the caller checks the answers.
+// and of two that are started in turn, Go's scheduler runs the later one first. So the goroutine of
+// the first request starts the other one, and then queues its own request. The order is almost
+// always right. If it matters, the caller checks the answers.
 func startInOrder[A, B any](ctx context.Context, s *session, first func(*zk.Conn) (A, error), second func(*zk.Conn) (B, error)) (call[A], call[B], error) {
 	b := call[B]{s, make(chan answer[B], 1)}
 	first, second = renewed(s, first), renewed(s, second)
@@ -226,8 +226,8 @@ func multi(ops ...any) func(*zk.Conn) ([]zk.MultiResponse, error) {
 	}
 }
 
-// answers reports whether the results have the form that the operations ask for. So whoever has
-// sent them may take the results apart without another look.
+// answers reports whether the results have the form that the operations ask for. So the caller may
+// take the results apart without further checks.
 func answers(results []zk.MultiResponse, ops []any) bool {
 	if len(results) != len(ops) {
 		return false

@@ -12,9 +12,10 @@ import (
 	"github.com/succession-dev/succession/backend/kit"
 )
 
-// A claim for the item n_0000000007 is called n_0000000007-read-0000000003: so a list of names tells which items are
-// claimed, and by whom first. A line that was made anew under its old name gives its items the old numbers. Such an
-// item looks claimed as long as a claim for the former one of its name stands.
+// A claim for the item n_0000000007 is called n_0000000007-read-0000000003: so a list of names
+// shows which items are claimed, and which claim is the first. A line that was made anew under its
+// old name gives its items the old numbers. Such an item looks claimed as long as a claim for the
+// former one of its name stands.
 
 func claimPrefix(item string) string { return item + "-" + recipeRead }
 
@@ -27,8 +28,9 @@ func claimed(name string) (item string, ok bool) {
 	return name[:at], true
 }
 
-// Free implements [backend.Items]. It reads the lists of names of the two lines at the same time, and then the item. So
-// the number of its requests does not grow with the lines, but the list of the items' names does.
+// Free implements [backend.Items]. It reads the lists of names of the two lines at the same time,
+// and then the item. So the number of its requests does not grow with the lines, but the list of
+// the items' names does.
 func (s *session) Free(ctx context.Context, items, claims string) (backend.Member, error) {
 	return kit.Retry(ctx, pauses(), passing, func(ctx context.Context) (backend.Member, error) { return s.free(ctx, items, claims) })
 }
@@ -76,7 +78,7 @@ func (s *session) free(ctx context.Context, items, claims string) (m backend.Mem
 func (s *session) Claim(ctx context.Context, line, value, record string, item backend.Member) (backend.Joined, error) {
 	at, err := s.options.member(item)
 	if err == nil {
-		_, err = s.options.sharedPrefix() // it fails where others would not see shared members
+		_, err = s.options.sharedPrefix() // it fails if others would not see shared members
 	}
 	if err != nil {
 		return backend.Joined{}, err
@@ -84,8 +86,9 @@ func (s *session) Claim(ctx context.Context, line, value, record string, item ba
 	return s.join(ctx, &join{name: line, prefix: claimPrefix(item.Key), value: value, record: record, item: at, position: item.Position})
 }
 
-// holds fails if another claim for the same item stands in front of that of j, which is o, or has stood there until the item
-// was confirmed. So if anybody has joined or left the line since, the item is looked at again, after the claims.
+// holds fails if another claim for the same item stands in front of that of j, which is o, or has
+// stood there until the item was confirmed. So if anybody has joined or left the line since, the
+// item is looked at again, after the claims.
 func (j *join) holds(ctx context.Context, o *member) error {
 	if j.seen == nil {
 		r, err := kit.Retry(ctx, pauses(), passing, func(ctx context.Context) (reading, error) { return j.s.reading(ctx, j.name, func() {}) })

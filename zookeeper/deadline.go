@@ -127,9 +127,9 @@ func multiResults(ops []any) func(*zk.Conn) ([]zk.MultiResponse, error) {
 }
 
 // MaxMargin implements [backend.Session]. One heartbeat is sent in each sixth of the TTL,
-// and the deadline counts from the newest that had been answered the relay time before
-// another one was sent. A twelfth of the TTL is held back for a heartbeat that is answered
-// slowly. With the default relay time MaxMargin is 0.28 of the TTL.
+// and the deadline counts from the newest one that was answered at least the relay time before
+// another one was sent. A twelfth of the TTL is held back for a heartbeat with a slow answer. With
+// the default relay time MaxMargin is 0.28 of the TTL.
 func (s *session) MaxMargin() time.Duration {
 	return max(0, s.TTL()*7/12-s.link.Relay())
 }

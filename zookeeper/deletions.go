@@ -10,10 +10,11 @@ import (
 )
 
 // A znode's dataVersion begins anew when the znode is deleted and made again. So it tells two states
-// of a record apart only as long as the znode stands. What says whether it has stood is a count of the
-// deletions in its folder: the dataVersion of the znode ~deletions there, which is never deleted.
-// The transaction that deletes a record counts it. One that writes on condition of a version checks
-// that the count is still the one that was read before the record. The package comment has the argument.
+// of a record apart only as long as the znode stands. A count of the deletions in its folder says
+// whether it is still the same znode: the dataVersion of the znode ~deletions there, which is never
+// deleted. The transaction that deletes a record raises the count. A transaction that writes on
+// condition of a version checks that the count is still the one that was read before the record.
+// The package comment has the argument.
 
 // deletions is the name of the count. No record can have it; see [backend.CheckName].
 const deletions = "~deletions"
@@ -62,8 +63,8 @@ func (s *session) count(t tally) any {
 }
 
 // unchanged sends ops in one transaction that fails if a record of the folder has been deleted since the
-// tally. If nothing has been counted yet, the transaction begins to count: that it is the first one to do so is
-// what proves it. Without the right to begin, ops are sent alone; see the package comment.
+// tally. If nothing has been counted yet, the transaction makes the count: if it can make it,
+// nothing was deleted. Without the right to do so, ops are sent alone; see the package comment.
 func (s *session) unchanged(ctx context.Context, ops []any, t tally) ([]zk.MultiResponse, error) {
 	op := s.count(t)
 	if !t.missing {
@@ -76,8 +77,8 @@ func (s *session) unchanged(ctx context.Context, ops []any, t tally) ([]zk.Multi
 	return results, err
 }
 
-// A countError is why a transaction has failed in which nothing but the operation on the count was refused:
-// a deletion was counted meanwhile, or the right is missing.
+// A countError says that in a transaction only the operation on the count was refused: a deletion
+// was counted meanwhile, or the right is missing.
 type countError struct{ error }
 
 func (e countError) Unwrap() error { return e.error }

@@ -39,9 +39,9 @@ const (
 	// other names (kazoo/recipe/lock.py, _contenders_re).
 	Kazoo Format = "kazoo"
 
-	// KazooReadWrite is that of Kazoo and, for shared members, <32 hex digits>__rlock__, as
-	// in kazoo's WriteLock and ReadLock. It is apart from Kazoo because Election and Lock do
-	// not see shared members, and would lead beside them.
+	// KazooReadWrite is like Kazoo and, for shared members, <32 hex digits>__rlock__, as in kazoo's
+	// WriteLock and ReadLock. It differs from Kazoo because Election and Lock do not see shared
+	// members, and would lead beside them.
 	KazooReadWrite Format = "kazoo-rw"
 )
 
@@ -63,9 +63,8 @@ func isShared(name string) bool {
 		strings.HasSuffix(prefix, curatorRead) || strings.HasSuffix(prefix, kazooRead)
 }
 
-// namePrefix returns what the next member's name begins with. It has a random part if the
-// other library uses one to find its own members. This package finds its own by the
-// znode's owner.
+// namePrefix returns the beginning of the next member's name. It has a random part if the other
+// library uses one to find its own members. This package finds its own by the znode's owner.
 func (o *Options) namePrefix() string {
 	switch o.As {
 	case CuratorLatch:
@@ -102,8 +101,8 @@ func (o *Options) sharedPrefix() (string, error) {
 const ourMark = "5ecc5ecc"
 
 // mayStay reports whether the member with that name may be one of another library, which stays in line
-// when the election moves. A name without a random part does not tell whose it is. If [Options] say how
-// others name their members, a member with such a name may be one of those.
+// when the election moves. A name without a random part does not show that. If [Options] say how
+// others name their members, a member with such a name may be one of theirs.
 func (o *Options) mayStay(name string) bool {
 	if strings.HasPrefix(name, curatorBegin+ourMark) || strings.HasPrefix(name, ourMark) {
 		return false

@@ -20,19 +20,19 @@ import (
 // then, it removes the member.
 //
 // If a create was not answered, its member is found by the znode's owner, which is this
-// session, and by its value. A mark in the name would not do, since LeaderElectionSupport
-// takes none. While a join looks for its member, no other of the session is under way in
-// the line, so each member that is not known is one whose create was not answered. If
-// several of these have one value, it does not matter which of the joins gets which.
+// session, and by its value. A mark in the name is not possible, because LeaderElectionSupport
+// accepts none. While a join looks for its member, no other join of the session is under way in the
+// line. So each unknown member is one whose create was not answered. If several of these have the
+// same value, it does not matter which join gets which.
 type join struct {
 	s      *session
 	others *sync.RWMutex // of [lineJoins]
-	alone  bool          // it has that to write
+	alone  bool          // it holds others for writing
 	name   string        // of the line
 	line   string        // the line's znode
 	prefix string        // of the member's name
 	value  string
-	record string // to tell of, and of the place; "" for neither
+	record string // the record to return, with the place; "" for neither
 	item   string // the znode of the item that the member claims; "" for none
 	// position is that of the item.
 	position uint64
@@ -42,8 +42,8 @@ type join struct {
 }
 
 // Join implements [backend.Session]. It takes two round trips: one to create the member, and one for all that is
-// read then, which goes out together: the member's znode and, if a record is given, the places of the line, the header
-// unless that is known, and whether there is such a record.
+// read then, which goes out together: the member's znode and, if a record is given, the places of
+// the line, the header unless that is known, and whether there is such a record.
 func (s *session) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
 	return s.join(ctx, &join{name: line, prefix: s.options.namePrefix(), value: value, record: record})
 }
@@ -84,22 +84,23 @@ func (s *session) join(ctx context.Context, j *join) (backend.Joined, error) {
 	return joined, nil
 }
 
-// undo removes a member that nobody waits for. It tries until the link is dead: then the member goes with the
-// session.
+// undo removes a member whose caller has gone. It tries until the link is dead: then the member
+// goes with the session.
 func (s *session) undo(o *member) {
 	if err := s.leaving.Do(s.link.Context(), o.joined); err != nil && s.link.Ended() == nil {
 		s.link.Kill(fmt.Errorf("a member that nobody waits for cannot be removed: %w", err))
 	}
 }
 
-// lineJoins is what the joins in one line have in common: each has the lock to read, and to write while it looks for
-// a member whose create was not answered.
+// lineJoins is what the joins in one line have in common: each has the lock to read, and to write
+// while it looks for a member whose create was not answered.
 type lineJoins struct {
 	sync.RWMutex
 	users int // the session's mu guards it
 }
 
-// joinsOf returns the lock of the joins in the line. The caller calls done when it does not need it any more.
+// joinsOf returns the lock of the joins in the line. The caller calls done when it no longer needs
+// it.
 func (s *session) joinsOf(line string) (lock *sync.RWMutex, done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -285,7 +286,7 @@ func (j *join) verify(ctx context.Context, at string) (*member, error) {
 			own.stat, err = retry(ctx, s, stat(at))
 			return
 		}
-		// With the watch that whoever waits needs, and whoever leads.
+		// This also sets the watch that a waiter and a leader need.
 		if own, _, err = s.look(ctx, dataOf(at)); own.missing {
 			err = zk.ErrNoNode
 		}
@@ -316,7 +317,8 @@ func (j *join) verify(ctx context.Context, at string) (*member, error) {
 	}, nil
 }
 
-// made returns the czxid of the line's znode. If the join is to tell the place, it reads the whole line for that.
+// made returns the czxid of the line's znode. If the join is to tell the place, it reads the whole
+// line for that.
 func (j *join) made(ctx context.Context) (int64, error) {
 	if j.record != "" {
 		r, err := kit.Retry(ctx, pauses(), passing, func(ctx context.Context) (reading, error) { return j.s.reading(ctx, j.name, func() {}) })
@@ -332,8 +334,8 @@ func (j *join) made(ctx context.Context) (int64, error) {
 	return up.Czxid, nil
 }
 
-// absent returns that there is no such record, if that is so. It leaves no watch behind, which would stay for each
-// name that was ever used.
+// absent returns the record as absent, if there is none. It sets no watch, because watches would
+// stay for each name that was ever used.
 func (s *session) absent(ctx context.Context, name string) *backend.Record {
 	if _, err := retry(ctx, s, stat(s.options.path(name))); err != zk.ErrNoNode {
 		return nil

@@ -12,15 +12,15 @@ import (
 
 // Leave implements [backend.Session].
 //
-// ZooKeeper deletes by name, and cannot delete on condition of a czxid. What stands under m's
-// name is m as long as the line has not been deleted and made anew, since its numbers are
-// unique. If this session has a watch on m's znode that has not fired, as it has for a leader,
-// Leave takes that for granted and deletes at once. It reads the znode first if there is no such
-// watch, and after a lost answer, because the watch ends with the connection.
+// ZooKeeper deletes by name, and cannot delete on condition of a czxid. The znode with m's name is
+// m as long as the line was not deleted and made anew, because its numbers are unique. If this
+// session has a watch on m's znode that has not fired, as it has for a leader, Leave relies on that
+// and deletes at once. If there is no such watch, or after a lost answer, it reads the znode first,
+// because the watch ends with the connection.
 //
-// One case remains. An operator deletes the whole line, and somebody joins it anew and gets the
-// same number, while the notice of that is on its way or, if the connection has just fallen
-// silent, until that is noticed; or, if Leave reads, between the read and the delete.
+// One case remains. An operator deletes the whole line, and a new member joins it and gets the same
+// number. Leave removes that member if this happens while the notice is under way, or while a
+// silent connection is not noticed yet, or, if Leave reads, between the read and the delete.
 func (s *session) Leave(ctx context.Context, m backend.Member) error { return s.leaving.Do(ctx, m) }
 
 // leaveAlone returns when m has certainly gone, or when ctx ends.

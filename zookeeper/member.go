@@ -15,7 +15,7 @@ type member struct {
 	pinned   bool
 	pinning  chan struct{} // closed when the Pin under way is over; nil if there is none
 	stranger bool          // a stand-in for a member that the session did not join
-	index    int           // how many stood in front at the last Ahead, up to whom it waits for; -1 if unknown
+	index    int           // how many stood in front at the last Ahead, up to the one that it waits for; -1 if unknown
 	ahead    string        // the key of the predecessor at the last Ahead
 	leads    bool          // Ahead has said that it leads, or may lead just behind a gate
 
@@ -99,7 +99,7 @@ func (s *session) strike(o *member) {
 	s.leads(o, false)
 }
 
-// departed notes that m has gone: whoever stood behind it may be first.
+// departed notes that m has gone: the member behind it may be first.
 func (s *session) departed(path string, m backend.Member) {
 	if o := s.owner(path, m); o != nil {
 		s.forget(o)
@@ -113,9 +113,9 @@ func (s *session) departed(path string, m backend.Member) {
 	}
 }
 
-// warm is how many of a line keep their deadline ahead, from the first on. It is one more than the
-// leader and the heir: the member behind them is not told that it has become the heir, and its
-// turn may come soon.
+// warm is how many members of a line, from the first on, keep their deadline ahead. It is one more
+// than the leader and the heir, because the member behind them does not notice that it has become
+// the heir, and its turn may come soon.
 const warm = 3
 
 // stands notes where a member stands.
@@ -157,8 +157,7 @@ func (s *session) leads(o *member, leads bool) {
 	}
 }
 
-// settle notes that nobody relies on the deadline, if no member leads any more. The caller
-// holds mu.
+// settle notes that no member relies on the deadline, if none leads. The caller holds mu.
 func (s *session) settle() {
 	if s.leading == 0 {
 		s.link.Lease.Hold(false)

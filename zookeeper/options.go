@@ -26,22 +26,22 @@ type Options struct {
 	// zoo.cfg). 0 is 10 s.
 	TTL time.Duration
 
-	// ConnectTimeout bounds the opening of a session. One server gets half of it at most.
-	// 0 is 4 s, so that whoever waits is told within five seconds.
+	// ConnectTimeout bounds the opening of a session. One server gets half of it at most. 0 is 4 s,
+	// so that the caller gets an error within five seconds.
 	ConnectTimeout time.Duration
 
 	// Prefix is the znode under which all lines and records are kept, such as /app. It
 	// is created if it does not exist. Empty is the root.
 	Prefix string
 
-	// As is how members are named, so that candidates of another library can stand in
-	// the same lines. Empty is [ElectionSupport].
+	// As says how members are named, so that candidates of another library can stand in the same
+	// lines. Empty is [ElectionSupport].
 	As Format
 
-	// NamePrefix is what the names of members begin with, before the number that
-	// ZooKeeper appends. It is for names that no Format has, so As and NamePrefix
-	// cannot both be given. It ends with '_', or with one '-' behind a letter, a digit
-	// or '.', so that it cannot be taken for the sign of a number.
+	// NamePrefix begins the names of members, before the number that ZooKeeper appends. It is for
+	// names that no Format has, so As and NamePrefix cannot both be given. It ends with '_', or
+	// with one '-' behind a letter, a digit or '.', so that it cannot be taken for the sign of a
+	// number.
 	NamePrefix string
 
 	// Relay is the longest time that a server takes to report to the ensemble's
@@ -52,8 +52,8 @@ type Options struct {
 	// minSessionTimeout is set below its default of two ticks.
 	Relay time.Duration
 
-	// Auth is the user to authenticate as. nil is nobody: then only the certificate in
-	// TLS, if there is one, says who this client is.
+	// Auth is the user to authenticate as. If it is nil, only the certificate in TLS, if there is
+	// one, says who this client is.
 	Auth *Digest
 
 	// ACL says who may change what this backend creates. What exists already keeps its
@@ -66,10 +66,9 @@ type Options struct {
 	// is no TLS.
 	TLS *tls.Config
 
-	// Dialer opens the connections that TLS, if it is used, then runs on. nil takes the
-	// addresses of a server's name in turn, and goes on behind the last one at the next
-	// connection: so an address that accepts connections and stays silent does not hide
-	// the others.
+	// Dialer opens the connections that TLS, if it is used, then runs on. nil tries the addresses
+	// of a server's name in turn, and begins each connection with the address after the last one.
+	// So an address that accepts connections and stays silent does not hide the others.
 	Dialer Dialer
 
 	// Logger gets the messages of the client library, at the level Debug. nil discards

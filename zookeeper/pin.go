@@ -161,7 +161,7 @@ func (s *session) makePinned(ctx context.Context, o *member, h backend.Header, a
 		if version(record) != at {
 			return backend.ErrVersion
 		}
-		// The header comes last, and so does its notice: who has that knows of the pin too.
+		// The header comes last, and so does its notice: a client that has it knows of the pin too.
 		var ops []any
 		if !self.pinned() {
 			ops = append(ops,

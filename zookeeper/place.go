@@ -13,9 +13,9 @@ import (
 )
 
 // WatchPlace implements [backend.Session]. It watches the znode of m and that of the member
-// in front. For the first few of a line it also watches the header: who is next then knows it when
-// its turn comes, and needs to read the list alone. So does who stands behind a member that stays when
-// the election moves.
+// in front. For the first few of a line it also watches the header: then the heir knows it when its
+// turn comes, and needs to read only the list. It also watches the header for a member behind one
+// that stays when the election moves.
 //
 // It never looks again by the clock, because no watch dies alone: a server drops it only with the
 // connection, and the session's pings prove that the connection lives. When that breaks, package
@@ -107,7 +107,7 @@ func (s *session) lookAgain(ctx context.Context, w *placeWatch, stirred bool, p 
 	}
 	switch {
 	case p.First && h != p.Header:
-		// Who joins stands behind, so m is still first.
+		// New members stand behind, so m is still first.
 		m.Pinned = w.own.pinned()
 		*p, err = kit.PlaceOf(m, nil, h)
 		return true, err
@@ -122,8 +122,8 @@ func (s *session) lookAgain(ctx context.Context, w *placeWatch, stirred bool, p 
 	return false, nil
 }
 
-// A view is what somebody sees of one znode, and watches. It is of nothing if key is zero: its
-// channel is then nil.
+// A view is what a call has seen of one znode, with a watch on it. If key is zero, it is empty, and
+// its channel is nil.
 type view struct {
 	key wire.WatchKey
 	watched
@@ -146,8 +146,8 @@ func (s *session) lookAll(ctx context.Context, views ...*view) error {
 	return errors.Join(errs...)
 }
 
-// heedful is how many of a line watch the header, from the first on. They are more than the leader
-// and who is next, because nobody is told that it has become the next.
+// heedful is how many members of a line, from the first on, watch the header. They are more than
+// the leader and the heir, because a member does not notice that it has become the heir.
 const heedful = 8
 
 // heedsHeader reports whether o, which may be nil, stood among the first few at the last Ahead.

@@ -66,8 +66,9 @@ func (s *session) Get(ctx context.Context, name string) (backend.Record, error) 
 	return record(name, n), err
 }
 
-// Refresh implements [backend.Refresher], by a quorum write that changes nothing. The request that ZooKeeper has for it,
-// sync, would be cheaper, but a leader that is cut off from the ensemble, and does not know yet, answers it by itself.
+// Refresh implements [backend.Refresher], by a quorum write that changes nothing. The request that
+// ZooKeeper has for it, sync, would be cheaper, but a leader that is cut off from the ensemble, and
+// does not know yet, answers it by itself.
 func (s *session) Refresh(ctx context.Context) error {
 	_, err := retry(ctx, s, barrier("/"))
 	return err
@@ -121,8 +122,9 @@ func (s *session) Put(ctx context.Context, name string, value []byte, cond *back
 }
 
 // Delete implements [backend.Records]. A znode that has children, such as that of an
-// election with members, is not deleted but loses its data. So does one that this client may write and not
-// delete, as those that an administrator has made beforehand, or whose deletion it has no right to count.
+// election with members, is not deleted but loses its data. So does a znode that this client may
+// write but not delete, as one that an administrator has made beforehand, or whose deletion it has
+// no right to count.
 func (s *session) Delete(ctx context.Context, name string, cond *backend.If) error {
 	_, err := s.write(ctx, name, cond, true, func(ctx context.Context, p premises) (backend.Version, error) {
 		if version(p.now) == backend.Absent {
@@ -177,8 +179,9 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If, tall
 	path := s.options.path(name)
 	fresh := false
 	wait := pauses()
-	// Where the count has moved, somebody else has deleted a record, probably another one. Whoever may write to the count can have that
-	// happen all the time. The pauses are short, as each try has the same chance to fall between two such writes.
+	// If the count has changed, somebody else has deleted a record, probably another one. A client
+	// that may write to the count can cause that all the time. The pauses are short, because each
+	// try has the same chance to fall between two such writes.
 	counting := backoff.Backoff{Min: time.Millisecond, Max: 4 * time.Millisecond}
 	for {
 		p, err := s.premises(ctx, path, cond, tallied)

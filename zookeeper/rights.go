@@ -10,9 +10,10 @@ import (
 )
 
 // Rights returns the commands of ZooKeeper's shell that make the znodes of one election, under the prefix of the
-// URL, with ACLs for a candidate, for an operator, and for everybody else, who only looks. The operator runs
-// them, with digest:USER:HASH in the place of CANDIDATE and of OPERATOR. Then nobody needs a right on the prefix,
-// and whoever has CREATE there has no power over the election. Rights sends nothing.
+// URL, with ACLs for a candidate, for an operator, and for everybody else, who may only look. The
+// operator runs them, with digest:USER:HASH in place of CANDIDATE and of OPERATOR. Then nobody
+// needs a right on the prefix, and a user with CREATE there has no power over the election. Rights
+// sends nothing.
 func Rights(u *coordinator.URL, election string) string {
 	at := path.Join("/", u.Path, election)
 	var b strings.Builder

@@ -30,7 +30,7 @@ type session struct {
 	jobs sync.WaitGroup // joins and pins, which Close waits for before it removes members
 	kick chan struct{}  // wakes keep
 
-	turns chan struct{} // has a value for each request on its way, but for heartbeats
+	turns chan struct{} // has a value for each request under way that is not a heartbeat
 	calls chan func()   // requests for runCalls
 
 	watches watches
@@ -89,7 +89,7 @@ func newSession(b *Backend) (*session, error) {
 	return s, nil
 }
 
-// tearDown waits until nothing runs for the session any more. Its link is dead.
+// tearDown waits until all goroutines of the session have ended. Its link is dead.
 func (s *session) tearDown() {
 	parked := s.link.Parked()
 	for open := true; open; {
@@ -139,9 +139,9 @@ func (s *session) TTL() time.Duration {
 }
 
 // release ends the session on the servers, and tears it down. It first deletes the members
-// one by one, and repeats each delete until it is answered: if the close request gets no
-// answer, nobody can tell whether it was carried out. If no server can be reached for a
-// session time, the servers have ended the session by themselves.
+// one by one, and repeats each delete until it is answered: if the close request gets no answer, it
+// is not known whether it was carried out. If no server can be reached for a session time, the
+// servers have ended the session by themselves.
 func (s *session) release(ctx context.Context) error {
 	why := s.link.Ended()
 	if why == nil {

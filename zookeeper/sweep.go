@@ -12,26 +12,29 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// A session deletes the znodes that it has made to have others below them: the znode of a line in which nobody
-// stands, and folders. Otherwise each name that was ever used would keep one. Container znodes, which servers
-// delete by themselves, are of no use: one with data would be deleted too, and the data of a line is its header.
+// A session deletes the znodes that it has made as parents of others: the znodes of empty lines,
+// and folders. Otherwise each name that was ever used would keep one. Container znodes, which
+// servers delete by themselves, cannot be used: servers also delete them if they have data, and the
+// data of a line is its header.
 //
-// A znode is deleted if nothing was below it for a whole session time, as the session has seen it twice, and
-// nobody has ever written it. ZooKeeper makes sure of both as it deletes. Whoever joins makes the znode
-// anew, and its numbers then begin at 0. Positions are those of the log, and go on.
+// The session deletes a znode if two looks, a session time apart, show that nothing was below it in
+// between, and if it was never written. The delete itself is conditional on both. The next join
+// makes the znode anew, and its numbers then begin at 0. Positions come from the log, and go on.
 //
-// As names come again, a request that names a member of before must not come so late that it meets another. That is
-// why the znode must have been empty for so long. A session whose time is longer than this one's could send
-// one: if somebody else has removed its member, and its own request to remove it is under way for all that time.
+// Names of members then come again, so a request that names an earlier member must not arrive so
+// late that it meets a new one. That is why the znode must have been empty for so long. Only a
+// session with a longer session time could send such a request: if somebody else has removed its
+// member, and its own request to remove it is under way for all that time.
 //
-// What another session has made is left alone, since it may have an ACL that an operator has chosen. So is everything
-// if the ACL protects its creator: whoever may create znodes on the prefix could take the name. And so it is if the
-// names are those of another library: some of them make a line once and rely on it.
+// The session leaves znodes of other sessions alone, because an operator may have chosen their ACL.
+// It deletes nothing if the ACL protects its creator, because any client that may create znodes on
+// the prefix could then take the name. It also deletes nothing if names are those of another
+// library, because some libraries make a line once and rely on it.
 
 // A made znode is one that the session has made.
 type made struct {
 	unchanged int64 // the pzxid, if nothing was below it at the last look; 0 if something was
-	pause     int   // for how many looks it is not looked at
+	pause     int   // how many looks leave it out
 	pauses    int   // how many the next pause has
 }
 
@@ -49,8 +52,8 @@ func (s *session) madeAt(path string) {
 	s.made[path] = new(made)
 }
 
-// sweep deletes what the session has made and nobody uses any more, once in a session time, until the session
-// ends.
+// Once in a session time, until the session ends, sweep deletes the unused znodes that the session
+// has made.
 func (s *session) sweep() {
 	tick := time.NewTicker(s.TTL())
 	defer tick.Stop()

@@ -10,9 +10,9 @@ import (
 	"github.com/succession-dev/succession/zookeeper/internal/wire"
 )
 
-// watches keeps one registration for each path and kind, and all who wait for that share
-// it. The library cannot take a registration back: if each call made a new one, they would
-// pile up until the znode changes.
+// watches keeps one registration for each path and kind, which all its waiters share. The library
+// cannot take a registration back: if each call made a new one, they would pile up until the znode
+// changes.
 type watches struct {
 	mu    sync.Mutex
 	armed map[wire.WatchKey]*watch
@@ -88,7 +88,7 @@ func (w *watches) known(key wire.WatchKey) (v watched, ok bool) {
 // live reports whether the watch is registered and has not fired. The caller has filled
 // turn.
 func (e *watch) live() bool {
-	if e.fired == nil || len(e.fired) > 0 { // the event is for whoever waits
+	if e.fired == nil || len(e.fired) > 0 { // the event is for the waiter
 		return false
 	}
 	select {

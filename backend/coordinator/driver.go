@@ -1,6 +1,6 @@
-// Package coordinator is how a URL names a coordinator, and how its driver is found: each driver registers what it tells of
-// itself from init ([Register]). Applications use package succession, which opens URLs by [DefaultMux]. Who writes a driver
-// or a tool reads on at [Driver].
+// Package coordinator reads the URL that names a coordinator, and finds its driver: each driver
+// registers a description of itself from init ([Register]). Applications use package succession,
+// which opens URLs by [DefaultMux]. If you write a driver or a tool, read on at [Driver].
 package coordinator
 
 import (
@@ -16,10 +16,11 @@ import (
 // one that is missing.
 type Opener func(u *URL) (backend.Backend, error)
 
-// A Driver is what a driver tells of itself, and of its kind of coordinator: it registers one ([Register]). Programs
-// that open a URL need Scheme and Open alone. All other fields are for tools, such as the command of this module: a tool
-// knows no driver by name, reads what it needs here, and says so if a driver has left it out. These fields may change
-// until 1.0, as new coordinators show what there is to tell.
+// A Driver describes a driver and its kind of coordinator. Each driver registers one ([Register]).
+// Programs that open a URL need Scheme and Open alone. All other fields are for tools, such as the
+// command of this module: a tool knows no driver by name, reads what it needs here, and says so if
+// a field that it needs is empty. These fields may change until 1.0, as new coordinators show what
+// there is to tell.
 //
 // The funcs may be called from several goroutines at once. They send nothing and do not block, except for
 // files of this machine that a URL names.
@@ -33,61 +34,66 @@ type Driver struct {
 	// Title is what people call the coordinator, such as "ZooKeeper". Empty is Scheme.
 	Title string
 
-	// Example is a URL of the driver, such as "etcd://h1:2379,h2:2379/app", and About says in a few words what it
-	// names, such as "an etcd cluster".
+	// Example is a URL of the driver, such as "etcd://h1:2379,h2:2379/app". About says in a few
+	// words what such a URL names, such as "an etcd cluster".
 	Example, About string
 
-	// InProcess says that the coordinator lives inside of one process, so that no other process can use it.
+	// InProcess says that the coordinator lives inside one process, so that no other process can
+	// use it.
 	InProcess bool
 
-	// Port is where servers listen if a URL does not say it, such as "2379". Empty says that a URL names no servers.
+	// Port is where servers listen if a URL does not say it, such as "2379". Empty says that a URL
+	// names no servers.
 	Port string
 
-	// TLS reports whether the driver would speak TLS to the servers of u. A driver that can has the parameters tls=on
-	// and server-name=NAME, the name in the certificates of the servers if that is not the host. Nil says that it
-	// cannot, or that each connection begins without TLS, on the same port, and asks for it then.
+	// TLS reports whether the driver would speak TLS to the servers of u. A driver that can has the
+	// parameters tls=on and server-name=NAME, the name in the certificates of the servers if that
+	// is not the host. Nil says that it cannot, or that each connection begins without TLS and then
+	// asks for it, on the same port.
 	TLS func(u *URL) bool
 
-	// Probe tells such servers from others.
+	// Probe tells servers of this kind from others.
 	Probe Probe
 
-	// Rights returns what an administrator has to grant for one election on the coordinator of u, as the tools of the
-	// coordinator read it. Nil says that there is nothing to grant.
+	// Rights returns what an administrator has to grant for one election on the coordinator of u,
+	// as the tools of the coordinator read it. Nil says that there is nothing to grant.
 	Rights func(u *URL, election string) string
 
-	// Setup returns what an administrator has to apply to the coordinator of u once, before its first session, as the
-	// tools of the coordinator read it. Nil says that there is nothing to apply.
+	// Setup returns what an administrator has to apply to the coordinator of u once, before its
+	// first session, as the tools of the coordinator read it. Nil says that there is nothing to
+	// apply.
 	Setup func(u *URL) (string, error)
 
-	// Operator returns an operator of the coordinator of u. It returns [backend.ErrInvalid] if a parameter, or a file that it
-	// names, is wrong. Nil says that there is none; see [Mux.Operator].
+	// Operator returns an operator of the coordinator of u. It returns [backend.ErrInvalid] if a
+	// parameter, or a file that it names, is wrong. Nil says that there is none; see
+	// [Mux.Operator].
 	Operator func(u *URL) (Operator, error)
 
-	// Slack returns how much later than its session time the coordinator may end a session from which it hears
-	// nothing any more. Nil is 0.
+	// Slack returns how much longer than the session time the coordinator may take to end a silent
+	// session. Nil means 0.
 	Slack func(ttl time.Duration) time.Duration
 
-	// Unfit says, by the ID of a rule of package conformance, why a run on such a coordinator that is in use cannot show
-	// whether the rule is kept.
+	// Unfit has rules of package conformance that cannot be checked on such a coordinator while it
+	// is in use: the rule's ID, and why.
 	Unfit map[string]string
 }
 
-// A Probe tells what is at an address that should be a server's: somebody may have written another port, or another
-// scheme. The zero Probe tells nothing.
+// A Probe finds out what is at the address of a server: the URL may name a wrong port, or a wrong
+// scheme. The zero Probe finds out nothing.
 type Probe struct {
 	// Ask is what is sent on a new connection, without TLS. It contains no secret and changes nothing.
 	Ask string
-	// Answers are texts, of which each server of the kind has one at least in its answer to Ask. It has to come before
-	// the server closes the connection, which Ask must bring about.
+	// Answers are texts. Each server of the kind sends at least one of them in its answer to Ask,
+	// before it closes the connection. Ask must make it close the connection.
 	Answers []string
 }
 
-// An Operator does to a coordinator what people do with its own tools: it looks at what is stored, and deletes members
-// and whole elections without asking the processes that joined them. The names that its methods take are those of
-// elections and records, without the prefix of the URL.
+// An Operator does to a coordinator what people do with its own tools: it looks at what is stored,
+// and deletes members and whole elections without asking the processes that joined them. Its
+// methods take names of elections and records, without the prefix of the URL.
 //
-// Tests judge a driver by what its sessions make of such acts. So an operator is an independent client: it uses the
-// client library of the coordinator, and nothing of the driver's sessions.
+// Tests judge a driver by how its sessions react to such acts. So an operator is an independent
+// client: it uses the client library of the coordinator, and nothing of the driver's sessions.
 //
 // Each method connects anew, and leaves no connection and no goroutine. It blocks until the coordinator has
 // answered, or ctx ends. Its errors are those of the library. An Operator is safe for concurrent use.

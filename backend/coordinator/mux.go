@@ -12,15 +12,15 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// A Mux opens backends by the scheme of their URL, and knows what their drivers tell. The zero value is an empty
-// mux, ready for use. It is safe for concurrent use.
+// A Mux opens backends by the scheme of their URL, and has the descriptions of their drivers. The
+// zero value is an empty mux, ready for use. It is safe for concurrent use.
 type Mux struct {
 	mu      sync.RWMutex
 	drivers map[string]Driver
 }
 
-// Handle registers a driver. It panics if the scheme is taken, because two drivers for one scheme are a mistake in the
-// program, or if a required field is missing.
+// Handle registers a driver. It panics if the scheme is taken, because two drivers for one scheme
+// are a mistake in the program, or if a required field is missing.
 func (m *Mux) Handle(d Driver) {
 	if d.Scheme == "" || d.Open == nil {
 		panic("coordinator: a driver needs Scheme and Open")
@@ -51,8 +51,8 @@ func (m *Mux) Schemes() []string {
 	return slices.Sorted(maps.Keys(m.drivers))
 }
 
-// Driver returns the driver that is registered for the scheme of u. If there is none, the error, an [backend.ErrInvalid], lists
-// the registered schemes.
+// Driver returns the driver that is registered for the scheme of u. If there is none, the error, an
+// [backend.ErrInvalid], lists the registered schemes.
 func (m *Mux) Driver(u *URL) (Driver, error) {
 	m.mu.RLock()
 	d, ok := m.drivers[u.Scheme]
@@ -64,7 +64,8 @@ func (m *Mux) Driver(u *URL) (Driver, error) {
 	case len(known) == 0:
 		return Driver{}, fmt.Errorf("%w URL: no driver is registered", backend.ErrInvalid)
 	}
-	// What is before the first colon is shown, and nothing else: nobody knows what the rest means.
+	// Only the text before the first colon is shown, because the rest of an unknown URL may be a
+	// secret.
 	return Driver{}, fmt.Errorf("%w URL: unknown scheme %q; known are %s", backend.ErrInvalid, u.Scheme, strings.Join(known, ", "))
 }
 
@@ -82,8 +83,8 @@ func (m *Mux) Open(rawURL string) (backend.Backend, error) {
 	return d.Open(u)
 }
 
-// Operator returns an operator of the coordinator that u names; see [Driver]. It does not connect. It returns
-// [errors.ErrUnsupported] if the driver brings none.
+// Operator returns an operator of the coordinator that u names; see [Driver]. It does not connect.
+// It returns [errors.ErrUnsupported] if the driver has none.
 func (m *Mux) Operator(u *URL) (Operator, error) {
 	d, err := m.Driver(u)
 	if err != nil {

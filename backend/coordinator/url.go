@@ -29,12 +29,12 @@ type URL struct {
 	Hosts  []string // as written: "h", "h:2181", "[::1]:2181", "[fe80::1%25eth0]"; none in the form scheme:opaque
 	Path   string   // what follows the hosts, with its leading slash; or the opaque part
 	params map[string][]string
-	seen   []string // the parameters that the driver has asked for
+	seen   []string // parameters that the driver has asked for
 	bad    []string // what is wrong with values
 }
 
-// ParseURL reads a URL. Its errors say what is wrong, and show nothing of the URL: of one that cannot be read nobody knows which
-// part is a password.
+// ParseURL reads a URL. Its errors say what is wrong, and show nothing of the URL: any part of a
+// URL that cannot be read may be a password.
 func ParseURL(raw string) (*URL, error) {
 	bad := func(why string) (*URL, error) {
 		return nil, fmt.Errorf("%w URL: %s", backend.ErrInvalid, why)
@@ -110,7 +110,7 @@ func ParseURL(raw string) (*URL, error) {
 	return u, nil
 }
 
-// noTilde says what to write for what a shell does not see.
+// noTilde says what to write instead of ~, which the shell does not replace inside a URL.
 const noTilde = `~ is nobody's home folder in a URL; write the whole path, such as "local:$HOME/app"`
 
 // checkHost accepts "host", "host:port", "[v6]" and "[v6]:port". A v6 address may have a zone,
@@ -172,11 +172,11 @@ func (u *URL) HostPorts(defaultPort string) []string {
 	return out
 }
 
-// String returns the URL for people and logs, without the values of parameters that look
-// like secrets, and without what stands before an @: in a path it can be a password that somebody has put at the wrong place.
+// String returns the URL for people and logs. It leaves out the values of parameters that look like
+// secrets, and all text before an @, which in a path can be a password at the wrong place.
 func (u *URL) String() string { return u.print(secretParam) }
 
-// print returns the URL without the values of the parameters that hide names.
+// print returns the URL without the values of the parameters for which hide returns true.
 func (u *URL) print(hide func(name string) bool) string {
 	var b strings.Builder
 	b.WriteString(u.Scheme + ":")
@@ -197,13 +197,13 @@ func (u *URL) print(hide func(name string) bool) string {
 	return b.String()
 }
 
-// inPath escapes what a path has only as an escape; see [ParseURL].
+// inPath escapes the characters that ParseURL accepts in a path only as escapes.
 var inPath = strings.NewReplacer("&", "%26", ";", "%3B", "=", "%3D")
 
 // legible undoes the escapes that a parameter does not need.
 var legible = strings.NewReplacer("%2F", "/", "%3A", ":", "%2C", ",")
 
-// redactValue returns the value of a parameter for people. It may be a URL, or have one in it.
+// redactValue returns the value of a parameter for people. The value may be a URL, or contain one.
 func redactValue(v string) string {
 	if u, err := ParseURL(v); err == nil {
 		return u.String()
@@ -236,7 +236,8 @@ func secretParam(name string) bool {
 	return false
 }
 
-// Redact returns rawURL for people and logs, as [URL.String] does. Of one that cannot be read it shows nothing.
+// Redact returns rawURL for people and logs, as [URL.String] does. If rawURL cannot be read, it
+// shows nothing of it.
 func Redact(rawURL string) string {
 	u, err := ParseURL(rawURL)
 	if err != nil {
@@ -293,7 +294,7 @@ func (u *URL) Bool(name string) bool {
 }
 
 // Err returns a [backend.ErrInvalid] if a value is wrong, or if there are parameters that the
-// driver has not asked for; it then lists those that the driver knows. A driver calls Err
+// driver has not asked for; it then lists the parameters that the driver knows. A driver calls Err
 // after it has read its parameters.
 func (u *URL) Err() error {
 	if len(u.bad) > 0 {
@@ -314,8 +315,8 @@ func (u *URL) Err() error {
 	return nil
 }
 
-// unknown reports whether the driver has not asked for the parameter, or it looks like a secret. Nobody
-// knows what the value of an unknown one is.
+// unknown reports whether the driver has not asked for the parameter, or it looks like a secret.
+// The value of an unknown parameter may be a secret.
 func (u *URL) unknown(name string) bool { return secretParam(name) || !slices.Contains(u.seen, name) }
 
 func sortedKeys(m map[string][]string) []string {

@@ -8,10 +8,10 @@ import (
 // maxBacklog is how long a [Backlog] may be before joins have to wait.
 const maxBacklog = 32
 
-// A Backlog counts what a session still has to remove from lines: what stands, or may come to stand, and nobody
-// wants. While there is much, no join of the session begins. So callers that come and go faster than
-// the coordinator answers slow down one another, and the line stays short for others. The zero Backlog is
-// empty. It is safe for concurrent use.
+// A Backlog counts the members that a session still has to remove from lines: they stand, or may
+// come to stand, and no caller wants them. While there are many, no join of the session begins. So
+// callers that come and go faster than the coordinator answers slow down each other, and the line
+// stays short for everybody else. The zero Backlog is empty. It is safe for concurrent use.
 type Backlog struct {
 	mu    sync.Mutex
 	n     int
@@ -32,7 +32,7 @@ func (b *Backlog) add(n int) {
 	}
 }
 
-// await blocks while there is much.
+// await blocks while there are many.
 func (b *Backlog) await(ctx context.Context) error {
 	for {
 		b.mu.Lock()

@@ -8,25 +8,25 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// beats are those who trace the heartbeats of a session. One goroutine tells all of them, as long as there are
-// any, so that no f holds up what a driver does.
+// beats are the funcs that trace the heartbeats of a session. As long as there are any, one
+// goroutine calls all of them, so that none of them holds up the driver.
 type beats struct {
 	mu  sync.Mutex
 	fs  map[*func(backend.Heartbeat)]bool
-	new chan backend.Heartbeat // closed when nobody traces any more
+	new chan backend.Heartbeat // closed when no func is left
 }
 
-// heartbeats is how many heartbeats of this process have a number.
+// heartbeats is the newest number that a heartbeat of this process has.
 var heartbeats atomic.Uint64
 
-// NewHeartbeat returns a heartbeat with a number that no other one of this process has. It is for sessions that do not
-// have their life of this package; [Life.Beat] does the same.
+// NewHeartbeat returns a heartbeat with a number that no other heartbeat of this process has. It is
+// for sessions without a [Life]; [Life.Beat] does the same.
 func NewHeartbeat(roundTrip, slack time.Duration) backend.Heartbeat {
 	return backend.Heartbeat{Number: heartbeats.Add(1), RoundTrip: roundTrip, Slack: slack}
 }
 
-// Beat tells those who trace the session's heartbeats of one that has moved the deadline. It does not
-// block, and costs next to nothing if nobody traces.
+// Beat tells all callers that trace the session's heartbeats of one that has moved the deadline. It
+// does not block, and costs next to nothing if nobody traces.
 func (l *Life) Beat(roundTrip, slack time.Duration) {
 	l.beats.mu.Lock()
 	defer l.beats.mu.Unlock()

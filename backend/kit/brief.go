@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// maxText is how many bytes of what a server says an error shows.
+// maxText is how many bytes of a server's text an error shows.
 const maxText = 1 << 10
 
-// Clip returns the beginning of a text of a server, and how long all of it was, if it is too long for an error. Errors are
-// logged again and again, and whatever is at an address may answer with megabytes.
+// Clip shortens a server's text that is too long for an error: it returns its beginning, and how
+// long it was. Errors are logged again and again, and an unknown server may answer with megabytes.
 func Clip(text string) string {
 	if len(text) <= maxText {
 		return text

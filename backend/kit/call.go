@@ -26,7 +26,8 @@ func (a *Adapter) JoinShared(ctx context.Context, line, value, record string) (b
 	})
 }
 
-// joinable returns what is wrong with the value of a member, or with the name of the record to tell of.
+// joinable returns what is wrong with the value of a member, or with the name of the record that
+// Join is to return.
 func (a *Adapter) joinable(value, record string) error {
 	invalid := backend.CheckValue(value)
 	if record != "" {
@@ -147,10 +148,10 @@ func (a *Adapter) Watch(ctx context.Context, name string, after backend.Version)
 	return call(ctx, a, "watch", name, nil, func(ctx context.Context) (backend.Record, error) { return a.Session.Watch(ctx, name, after) })
 }
 
-// call does for each call of the contract what is the same for all drivers. The context of f
-// ends when ctx or the session does. If f fails, or if the session or ctx has ended before, or
-// if name or, as invalid says, another argument is not allowed, call returns the zero value and
-// an error that names op and name.
+// call does for each call of the contract what is the same for all drivers. The context of f ends
+// when ctx or the session does. If f fails, call returns the zero value and an error that names op
+// and name. It returns such an error without calling f if the session or ctx has ended, if name is
+// not allowed, or if invalid says that another argument is not.
 func call[T any](ctx context.Context, a *Adapter, op, name string, invalid error, f func(ctx context.Context) (T, error)) (T, error) {
 	return nameless(ctx, a, op, name, cmp.Or(a.life().sessions.CheckName(name), invalid), f)
 }
@@ -212,9 +213,9 @@ func (l *Life) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// Retry calls f until it succeeds, or fails with an error for which passing is false: one that
-// does not pass by itself. It pauses between the calls. If ctx ends in a pause, it returns the
-// cause of ctx.
+// Retry calls f until it succeeds, or fails with an error that does not pass by itself: passing
+// returns false for it. It pauses between the calls. If ctx ends in a pause, it returns the cause
+// of ctx.
 func Retry[T any](ctx context.Context, pause backoff.Backoff, passing func(error) bool, f func(ctx context.Context) (T, error)) (T, error) {
 	for {
 		v, err := f(ctx)
@@ -228,8 +229,8 @@ func Retry[T any](ctx context.Context, pause backoff.Backoff, passing func(error
 	}
 }
 
-// ReadEach is [backend.Records] ReadAll for a coordinator that cannot be asked for the values of a folder: it reads
-// each record that List names, one after the other.
+// ReadEach is [backend.Records] ReadAll for a coordinator that cannot be asked for the values of a
+// folder: it reads each record that List names, one after the other.
 func ReadEach(ctx context.Context, s backend.Records, dir string) ([]backend.Record, error) {
 	names, err := s.List(ctx, dir)
 	if err != nil {

@@ -24,10 +24,11 @@ func CheckClaim(value string, item backend.Member) error {
 	return backend.CheckValue(value)
 }
 
-// FirstFree decides which item is the first that nobody claims, for all drivers: it returns the first of the items
-// that is the subject of none of the claims, or false if each is.
+// FirstFree decides for all drivers which item is the first that nobody claims. It returns the
+// first item that is the subject of no claim, or false if each item is claimed.
 //
-// It fails with [backend.ErrForeign] if one of the claims is no claim, or one in front of that item no item.
+// It fails with [backend.ErrForeign] if one of the claims is no claim, or if a member in front of
+// that item is no item.
 func FirstFree(items, claims []backend.Member) (item backend.Member, free bool, err error) {
 	taken := make(map[string]bool, len(claims))
 	for _, m := range claims {
@@ -48,7 +49,7 @@ func FirstFree(items, claims []backend.Member) (item backend.Member, free bool, 
 	return item, false, nil
 }
 
-// ClaimedBefore reports whether another of the claims of a line, which stands in front of m, is for the same item.
+// ClaimedBefore reports whether a claim for the same item as m stands in front of m.
 func ClaimedBefore(m backend.Member, claims []backend.Member) bool {
 	subject, _ := SubjectOf(m)
 	for _, o := range claims {
@@ -59,7 +60,8 @@ func ClaimedBefore(m backend.Member, claims []backend.Member) bool {
 	return false
 }
 
-// Foreign returns a [backend.ErrForeign] that says what to do about m, which stands where only members of another kind do.
+// Foreign returns a [backend.ErrForeign] that says what to do about m, which stands where only
+// members of another kind may stand.
 func Foreign(m backend.Member, kind string) error {
 	return fmt.Errorf("%w: the member %s of %s with the value %.40q is no %s: remove it if it does not belong there", backend.ErrForeign, m.Key, m.Line, m.Value, kind)
 }

@@ -35,12 +35,14 @@
 // # Around it
 //
 // Package [github.com/succession-dev/succession/backend/kit/lease] is the deadline that a late answer cannot
-// revive, package [github.com/succession-dev/succession/backend/kit/clock] measures time that counts suspension, and package
-// [github.com/succession-dev/succession/backend/kit/backoff] makes the pauses between tries. Package
-// [github.com/succession-dev/succession/backend/kit/example] is a complete driver on all of them, in 400 lines.
+// revive, package [github.com/succession-dev/succession/backend/kit/clock] measures time that
+// counts suspension, and package [github.com/succession-dev/succession/backend/kit/backoff] makes
+// the pauses between tries. Package [github.com/succession-dev/succession/backend/kit/example] is a
+// complete driver on all of them, in 400 lines.
 //
-// The contract in package backend is what stays when versions change. This package and those below it may change with
-// each minor version until 1.0, as new coordinators show what drivers have in common.
+// The contract in package backend is what stays when versions change. This package and those below
+// it may change with each minor version until 1.0, as new coordinators show what drivers have in
+// common.
 //
 // The package imports no driver. Driver memory uses only its errors: there, sessions live in
 // virtual time, behind the lock of their coordinator, and own no goroutine.

@@ -10,7 +10,7 @@ type Ender struct {
 	funcs map[*func(error)]bool
 }
 
-// OnEnd is that of [backend.Session].
+// OnEnd implements OnEnd of [backend.Session].
 func (e *Ender) OnEnd(f func(why error)) (stop func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

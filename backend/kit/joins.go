@@ -2,14 +2,15 @@ package kit
 
 import "context"
 
-// Joins runs the joins of a session. What has been sent runs on until it is known whether there is a member,
-// also if its caller has gone meanwhile, and then the member is removed. Until then it counts in the [Backlog].
+// Joins runs the joins of a session. A join that has been sent goes on until it is known whether
+// there is a member, also if its caller has gone. In that case the member is then removed. Until
+// then the join counts in the [Backlog].
 type Joins[T any] struct {
 	Go      func(f func()) (runs bool) // runs f in a goroutine; false when the session ends
-	Ended   func() error               // why it ends
+	Ended   func() error               // why the session has ended
 	Backlog *Backlog                   // of the session
-	// Undo removes what a join has made for a caller that has gone. It returns when that is removed, or when
-	// the session has ended.
+	// Undo removes what a join has made for a caller that has gone. It returns when that is removed
+	// or the session has ended.
 	Undo func(made T)
 }
 
@@ -24,7 +25,7 @@ func (j *Joins[T]) Do(ctx context.Context, join func() (made T, undo func(), err
 		made T
 		err  error
 	}
-	answer := make(chan result) // without room: who has gone takes none
+	answer := make(chan result) // without room, so that a caller that has gone takes no answer
 	runs := j.Go(func() {
 		made, undo, err := join()
 		select {

@@ -8,27 +8,29 @@ import (
 )
 
 const (
-	// maxRemovals is how many requests to remove members a session has on their way. One more would leave
-	// others without a connection, and none the sooner.
+	// maxRemovals is how many requests to remove members a session has on their way. More would
+	// take connections from other requests, and would remove nothing sooner.
 	maxRemovals = 8
-	// maxTogether is how many members one request removes. Each is two conditions on etcd, which by default takes
-	// 128 of them (--max-txn-ops), and one or more of the 128 operations that Consul takes.
+	// maxTogether is how many members one request removes. Each is two conditions on etcd, which by
+	// default takes 128 of them (--max-txn-ops), and one or more of the 128 operations that Consul
+	// takes.
 	maxTogether = 64
 )
 
-// Leaves removes members of a session from their lines. Who leaves while few do is removed at once. If
-// thousands leave at the same moment, most wait for an answer to the first, and then a request removes many: the
-// line would be long for seconds otherwise, and all who stand behind would wait for each of them. What waits is
-// in the [Backlog], and is removed also if its caller has gone.
+// Leaves removes members of a session from their lines. While few leave, each is removed at once.
+// If thousands leave at the same moment, most wait for an answer to the first, and then one request
+// removes many. Otherwise the line would be long for seconds, and the members behind would wait for
+// each of them. Members that wait to be removed count in the [Backlog], and are removed also if
+// their callers have gone.
 type Leaves struct {
 	Go      func(f func()) (runs bool) // runs f in a goroutine; false when the session ends
-	Ended   func() error               // why it ends
+	Ended   func() error               // why the session has ended
 	Backlog *Backlog                   // of the session
 	Context func() context.Context     // of the session
-	// Alone removes one. It fails when ctx ends.
+	// Alone removes one member. It fails when ctx ends.
 	Alone func(ctx context.Context, m backend.Member) error
-	// Together removes members in one request, if they stand as the session believes. It tells of each whether it
-	// is known to have gone; nil is of none.
+	// Together removes members in one request, if they stand as the session believes. It reports
+	// for each whether it is known to have gone; nil means that none is.
 	Together func(ctx context.Context, ms []backend.Member) (gone []bool)
 
 	mu      sync.Mutex
@@ -63,8 +65,8 @@ func (l *Leaves) Do(ctx context.Context, m backend.Member) error {
 	}
 }
 
-// next is called when a request is over. Those that wait go on in a goroutine of the session, as its callers
-// want to.
+// next is called when a request is over. A goroutine of the session then sends the next one, so
+// that no caller has to wait for it.
 func (l *Leaves) next() {
 	some := l.take()
 	if some == nil || l.Go(func() {
@@ -81,7 +83,8 @@ func (l *Leaves) next() {
 	}
 }
 
-// take takes as many of those that wait as one request removes. If nobody waits, one request less is under way.
+// take takes as many waiting members as one request can remove. If there are none, one request less
+// is under way.
 func (l *Leaves) take() []*leave {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,8 +99,8 @@ func (l *Leaves) take() []*leave {
 	return some
 }
 
-// remove removes some. Those that do not go together, because one of them does not stand as the session
-// believes, go in halves.
+// remove removes some members. If a request fails for all, because one member does not stand as the
+// session believes, remove tries each half.
 func (l *Leaves) remove(some []*leave) {
 	if len(some) == 1 {
 		l.settle(some[0], l.Alone(l.Context(), some[0].m))

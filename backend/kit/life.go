@@ -18,8 +18,8 @@ type Rules struct {
 	// itself.
 	Over func() error
 
-	// Left returns the time until the deadline. Over is called after that time even if there is
-	// no call. If Left is nil, it is not.
+	// Left returns the time until the deadline. After that time Over is called, even if there is no
+	// call of the contract; not so if Left is nil.
 	Left func() time.Duration
 
 	// Explain turns err, with which a call has failed, into an error of the contract. If Explain

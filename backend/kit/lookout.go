@@ -5,29 +5,30 @@ import (
 	"sync"
 )
 
-// A Lookout has many members of one line look together. For each that looks alone the coordinator
-// goes through the whole line, or even tells it. If ten thousand join at once, that is a hundred
-// million places. So beyond a few, they share views of the line, each of which is read once.
+// A Lookout lets many members of one line look at it together. For each member that looks alone the
+// coordinator goes through the whole line, or even sends it. If ten thousand join at once, that is
+// a hundred million places. So beyond a few, members share views of the line, and each view is read
+// once.
 //
 // A session has one Lookout. It is safe for concurrent use.
 type Lookout[V any] struct {
-	// Life is that of the session.
+	// Life is the life of the session.
 	Life *Life
 	// Read reads a line. It must end when the session does.
 	Read func(line string) (V, error)
 
 	mu    sync.Mutex
-	lines map[string]*looks[V] // those that somebody looks at
+	lines map[string]*looks[V] // the lines that members look at now
 }
 
 // maxAlone is how many members of one line look alone at the same time.
 const maxAlone = 8
 
-// looks are what is under way in one line.
+// looks are the members that look at one line now.
 type looks[V any] struct {
 	alone   int
 	reading bool
-	next    *view[V] // for those who came after the present one was asked for; nil for nobody
+	next    *view[V] // for members that came after the present view was requested; nil if there are none
 }
 
 // A view is a line that has been read. Its fields may be read once ready is closed.
@@ -37,8 +38,8 @@ type view[V any] struct {
 	err   error
 }
 
-// Enter returns the line, as it was read after the call. Or it returns true for alone: then the
-// caller may look by itself, and must call Leave when it has done so.
+// Enter returns the line as it was read after the call. If it returns true for alone instead, the
+// caller may look by itself, and must then call Leave.
 func (l *Lookout[V]) Enter(ctx context.Context, line string) (v V, alone bool, err error) {
 	l.mu.Lock()
 	now := l.lines[line]
@@ -75,7 +76,7 @@ func (l *Lookout[V]) Leave(line string) {
 	l.goOn(line, l.lines[line])
 }
 
-// goOn begins to read the next view, if somebody waits for it and no other is being read.
+// goOn begins to read the next view, if a member waits for it and no other view is being read.
 func (l *Lookout[V]) goOn(line string, now *looks[V]) {
 	v := now.next
 	switch {

@@ -7,20 +7,20 @@ import (
 	"github.com/succession-dev/succession/internal/again"
 )
 
-// WatchPlace is WatchPlace of [backend.Session] for a coordinator that cannot watch a place. It waits by the Gone
-// and Watch of s, and asks Ahead after that and once in about a session time.
+// WatchPlace is WatchPlace of [backend.Session] for a coordinator that cannot watch a place. It
+// waits by the Gone and Watch of s, and asks Ahead after that and once in about a session time.
 func WatchPlace(ctx context.Context, s backend.Session, m backend.Member, p *backend.Place) error {
 	return again.WatchPlace(ctx, s, m, p)
 }
 
-// PlaceOf decides where m stands, for all drivers. m is as the line has it now: it counts
-// whether m is pinned. ahead is the member that m waits for, or nil; see [Awaited]. h is the header, read
-// no earlier than the line.
+// PlaceOf decides where m stands, for all drivers. m must be as the line has it now, because it
+// matters whether m is pinned. ahead is the member that m waits for, or nil; see [Awaited]. h is
+// the header, read no earlier than the line.
 //
-// If the election is sealed, the seal stands pinned at the head of its line. For every
-// other member PlaceOf fails with a [*backend.SealedError], also for one that is at the head because
-// the seal was removed. It fails with [backend.ErrHeader] if m is first and has no token, and for every member if
-// this version does not know of what the header says that a leader needs ([backend.Header.Understood]).
+// If the election is sealed, the seal stands pinned at the head of its line. For every other member
+// PlaceOf fails with a [*backend.SealedError], also for one that is at the head because the seal
+// was removed. It fails with [backend.ErrHeader] if m is first and no token can be made for it. It
+// fails so for every member if the header needs a later version ([backend.Header.Understood]).
 func PlaceOf(m backend.Member, ahead *backend.Member, h backend.Header) (backend.Place, error) {
 	if h.Sealed != "" && !(ahead == nil && m.Pinned) {
 		return backend.Place{}, &backend.SealedError{To: h.Sealed}

@@ -1,4 +1,5 @@
 package kit
 
-// RightsHint is how the error of a denied request ends: one right after the other is found to be missing, and this names them all.
+// RightsHint ends the error of a denied request. Such an error names only one missing right, and
+// this command names all.
 const RightsHint = `"succession rights" prints all that an election needs`

@@ -16,7 +16,7 @@ type Session interface {
 	life() *Life
 }
 
-// Config says how a driver opens and ends sessions. All fields are required but CheckName.
+// Config says how a driver opens and ends sessions. All fields except CheckName are required.
 type Config struct {
 	Scheme Scheme
 
@@ -28,8 +28,8 @@ type Config struct {
 	// Patience is the longest time that Close waits for the coordinator.
 	Patience time.Duration
 
-	// CheckName fails if the driver cannot keep an election or a record of that name. If it is
-	// nil, [backend.CheckName] takes its place.
+	// CheckName fails if the driver cannot keep an election or a record of that name. If it is nil,
+	// [backend.CheckName] is used.
 	CheckName func(name string) error
 }
 
@@ -52,7 +52,7 @@ type Sessions struct {
 
 // An opening is the attempt to open a session. All callers of Session share it.
 type opening struct {
-	done    chan struct{} // closed when session or err is set
+	done    chan struct{} // closed when session or err has been set
 	session *Adapter
 	err     error
 }

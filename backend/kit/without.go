@@ -7,15 +7,16 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// NoSurvey is for sessions that would need a request for each line, which embed it. Its method returns
-// [errors.ErrUnsupported].
+// NoSurvey is for sessions that would need a request for each line. Such a session embeds it. Its
+// method returns [errors.ErrUnsupported].
 type NoSurvey struct{}
 
 func (NoSurvey) Survey(context.Context) (map[string]backend.Standing, error) {
 	return nil, errors.ErrUnsupported
 }
 
-// AlwaysFresh is for sessions whose reads are always fresh, which embed it. Its method does nothing.
+// AlwaysFresh is for sessions whose reads are always fresh. Such a session embeds it. Its method
+// does nothing.
 type AlwaysFresh struct{}
 
 func (AlwaysFresh) Refresh(context.Context) error { return nil }
@@ -84,22 +85,23 @@ func (NoRecords) Watch(context.Context, string, backend.Version) (backend.Record
 	return backend.Record{}, errors.ErrUnsupported
 }
 
-// NoLines is for sessions that cannot say which lines there are, which embed it. People must then know the
-// names. Its method returns [errors.ErrUnsupported].
+// NoLines is for sessions that cannot say which lines there are. Such a session embeds it, and
+// people must then know the names. Its method returns [errors.ErrUnsupported].
 type NoLines struct{}
 
 func (NoLines) Lines(context.Context) (map[string]int, error) { return nil, errors.ErrUnsupported }
 
-// NoImports is for sessions on coordinators where only sessions make members, which embed it. Its method
-// returns [errors.ErrUnsupported].
+// NoImports is for sessions on coordinators where only sessions can make members. Such a session
+// embeds it. Its method returns [errors.ErrUnsupported].
 type NoImports struct{}
 
 func (NoImports) Imported(context.Context, string) ([]backend.Member, error) {
 	return nil, errors.ErrUnsupported
 }
 
-// NoDates is for sessions on coordinators whose rights cover each name, also one that nobody has taken yet,
-// which embed it: whoever wrote a record had a right on just that name. Its method returns true.
+// NoDates is for sessions on coordinators whose rights cover each name, also one that nobody has
+// taken yet. Such a session embeds it: the client that wrote a record had a right on just that
+// name. Its method returns true.
 type NoDates struct{}
 
 func (NoDates) Outlived(context.Context, string, string) (bool, error) { return true, nil }

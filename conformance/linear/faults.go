@@ -11,7 +11,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// A fault does something to a client or to a server; one that lasts, for about so long.
+// A fault does something to a client or to a server. If it lasts, it does so for about the time given.
 type fault struct {
 	name  string
 	lasts bool
@@ -112,7 +112,7 @@ func (r *run) serverFaults() (all []fault) {
 	add := func(name string, do func(ctx context.Context, d time.Duration, dice *rand.Rand) error) {
 		all = append(all, fault{name, name != restart, do})
 	}
-	// What has been begun is brought to its end, also if the time is over.
+	// A fault that has begun is brought to its end, even if the time is over.
 	lasting := context.WithoutCancel(r.ctx)
 	if f.Cluster == nil {
 		if f.Restart != nil {

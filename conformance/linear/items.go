@@ -23,8 +23,8 @@ type items struct {
 	put map[string]bool // the values that were surely put
 }
 
-// An itemOp is a call about one item. Two items have the same value only where a Put has been tried again after a lost
-// answer, and its first try came late.
+// An itemOp is a call about one item. Two items have the same value only where a Put has been tried
+// again after a lost answer, and its first try came late.
 type itemOp struct {
 	Kind     string // take, check or confirm
 	Value    string
@@ -32,9 +32,9 @@ type itemOp struct {
 	Token    uint64
 }
 
-// An itemState is an item.
+// An itemState is the state of an item.
 type itemState struct {
-	token     uint64 // of who took it last
+	token     uint64 // of the last claim
 	confirmed bool
 }
 
@@ -67,7 +67,7 @@ func (w *items) history() *History { return w.h }
 
 func (w *items) queue(b backend.Backend) *queue.Queue { return queue.New(b, w.r.name+"/items", nil) }
 
-// waiting is how many items may wait, about: without a bound, those who put would outrun those who take.
+// waiting is about how many items may wait: without a bound, clients would put more than they take.
 const waiting = 10
 
 func (w *items) step(ctx context.Context, c *client, b backend.Backend, dice *rand.Rand) error {
@@ -98,7 +98,7 @@ func (w *items) step(ctx context.Context, c *client, b backend.Backend, dice *ra
 		w.check(c, item)
 	}
 	if dice.IntN(4) == 0 {
-		item.Return(ctx) // so that the item is not confirmed any more
+		item.Return(ctx) // so that this claim cannot confirm the item later
 	}
 	if err := w.confirm(ctx, c, item); !errors.Is(err, queue.ErrLost) {
 		return err
@@ -145,7 +145,7 @@ func (w *items) confirm(ctx context.Context, c *client, item *queue.Item) (err e
 	return err
 }
 
-// end takes and confirms what is still there. The claims of those who have died hold for some time yet.
+// end takes and confirms the items that are left. Claims of clients that have died hold for some time.
 func (w *items) end(ctx context.Context, c *client, b backend.Backend) error {
 	q := w.queue(b)
 	confirmed := make(map[uint64]bool)
@@ -175,7 +175,8 @@ func (w *items) end(ctx context.Context, c *client, b backend.Backend) error {
 	}
 }
 
-// complete fails unless each value that was surely put has been taken. That it was confirmed follows, as nothing is left.
+// complete fails unless each value that was surely put has been taken. Then it was also confirmed,
+// because nothing is left.
 func (w *items) complete(all []porcupine.Operation) error {
 	taken := make(map[string]bool)
 	for _, o := range all {

@@ -28,12 +28,13 @@ type Options struct {
 
 const clients = 4
 
-// Record has clients call the coordinator of h while its faults strike, for about so long as o says, and returns the history
-// of each workload. All that it uses lies under h.Prefix, or else "conformance", and stays there: the caller
-// deletes it. Of h it takes Open, TTL, Prefix and the Faults that it knows; others may use the coordinator meanwhile.
+// Record has clients call the coordinator of h while its faults strike, for about as long as o
+// says, and returns the history of each workload. All names that it uses are under h.Prefix, or
+// under "conformance" if that is empty, and stay: the caller deletes them. Record uses Open, TTL
+// and Prefix of h, and the Faults that it knows. Others may use the coordinator meanwhile.
 //
-// Record fails if a call returns an error that no fault explains, if a fault fails, if what is there in the end cannot be read, or
-// if ctx ends. It returns when all its clients have been closed.
+// Record fails if a call returns an error that no fault explains, if a fault fails, if the state at
+// the end cannot be read, or if ctx ends. It returns when all its clients have been closed.
 func Record(ctx context.Context, h conformance.Harness, o *Options) ([]*History, error) {
 	if o == nil {
 		o = new(Options)
@@ -70,7 +71,8 @@ func Record(ctx context.Context, h conformance.Harness, o *Options) ([]*History,
 	return all, errors.Join(append(r.errs, err)...)
 }
 
-// end reads what is there in the end, and returns all histories. The claims of those who have died hold for some time yet.
+// end reads the state at the end, and returns all histories. It has time for the claims of clients
+// that have died.
 func (r *run) end(loads []workload) (all []*History, err error) {
 	c := &client{run: r, id: clients}
 	defer func() { c.drop(); r.closing.Wait() }()
@@ -132,8 +134,8 @@ func (r *run) fail(err error) {
 	r.errs = append(r.errs, err)
 }
 
-// now returns the time since the run began, in nanoseconds. It never returns the same twice: what ends before something
-// else begins must be told from what happens at the same time.
+// now returns the time since the run began, in nanoseconds, and never the same time twice: a call
+// that ends before another begins must not look as if both ran at the same time.
 func (r *run) now() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,7 +143,7 @@ func (r *run) now() int64 {
 	return r.last
 }
 
-// A client is one that faults strike. After a crash it has another backend.
+// A client uses a backend that faults strike. After a crash it has another backend.
 type client struct {
 	*run
 	id int
@@ -214,7 +216,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// A History is what was done, and what was told of it.
+// A History has the calls of a workload and their answers.
 type History struct {
 	name  string
 	model porcupine.Model
@@ -222,7 +224,7 @@ type History struct {
 	mu   sync.Mutex
 	all  []porcupine.Operation
 	open int // operations without an answer
-	// also is what the model does not say; nil for nothing.
+	// also checks what the model does not; nil if there is nothing more.
 	also func(all []porcupine.Operation) error
 }
 
@@ -236,7 +238,7 @@ const (
 	nothing outcome = "nothing"   // not done, and that tells nothing
 )
 
-// note notes what f does, which is called now. f may complete the operation by its answer.
+// note calls f and notes what it does. f may add its answer to the operation.
 func note[O any](r *run, h *History, client int, op *O, f func() outcome) {
 	call := r.now()
 	out := f()
@@ -253,7 +255,7 @@ func note[O any](r *run, h *History, client int, op *O, f func() outcome) {
 	h.all = append(h.all, o)
 }
 
-// Name says what the history is of: records, items or locks.
+// Name names the workload: records, items or locks.
 func (h *History) Name() string { return h.name }
 
 // Len returns how many calls the history has, and how many of them got no answer.
@@ -263,13 +265,13 @@ func (h *History) Len() (calls, open int) {
 	return len(h.all), h.open
 }
 
-// String says how much there is.
+// String says how many operations there are.
 func (h *History) String() string {
 	calls, open := h.Len()
 	return fmt.Sprintf("%s: %d operations, %d of them without an answer", h.name, calls, open)
 }
 
-// limit bounds the search for an order. Where there is one it is found at once.
+// limit bounds the search for an order. If there is an order, it is found at once.
 const limit = 2 * time.Minute
 
 // Check fails unless there is an order that explains all answers. It takes seconds for some ten thousand calls.
@@ -296,7 +298,7 @@ func (h *History) Check() error {
 // shown is how many operations of a history that fits no order are shown.
 const shown = 40
 
-// show shows the operations of a part, in the order in which they were called, about where no order goes on.
+// show shows the operations of a part near the end of the longest order, sorted by when they were called.
 func show(part []porcupine.Operation, info porcupine.LinearizationInfo) string {
 	longest := 0
 	for _, ops := range info.PartialLinearizationsOperations()[0] {

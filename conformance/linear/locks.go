@@ -28,7 +28,7 @@ type lockOp struct {
 	Prev, Value string // as those of registerOp
 }
 
-// A lockState is who has got the lock last, and what is written.
+// A lockState has the token of the last holder, and what is written.
 type lockState struct {
 	token uint64
 	value string

@@ -47,7 +47,7 @@ func newRecords(r *run) *records {
 
 func (w *records) history() *History { return w.h }
 
-// keys is how many records there are. So few are deleted and made anew all the time by all.
+// keys is how many records there are: so few that all clients delete and make the same ones anew.
 const keys = 2
 
 func (w *records) value(b backend.Backend, key string) *record.Value[string] {

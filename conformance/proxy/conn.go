@@ -33,7 +33,7 @@ type conn struct {
 	// Guarded by p.mu.
 	loss    *loss // not nil when LoseAnswers has chosen this connection
 	severed bool  // Sever resets it when the request that it carries has been delivered
-	hold    *hold // not nil when HoldBack has chosen this connection: only its release, and Close, end it
+	hold    *hold // not nil when HoldBack has chosen this connection: only its release and Close end it
 }
 
 // A half carries one direction of a conn.
@@ -106,8 +106,8 @@ func (c *conn) dial() bool {
 	}
 }
 
-// dialTarget connects to the server. It does not break off when the connection is reset
-// meanwhile: the server may have accepted already, and would see a proper end, not a reset.
+// dialTarget connects to the server. It does not stop when the connection is reset meanwhile: the
+// server may have accepted already, and would see a proper end, not a reset.
 func (c *conn) dialTarget() bool {
 	server, err := c.p.dial(c.p.target, dialTimeout)
 	if err != nil {
@@ -142,7 +142,7 @@ func hangUp(conn net.Conn) {
 	_ = conn.Close()
 }
 
-// read puts into the queue what comes, until the stream ends.
+// read puts all incoming bytes into the queue, until the stream ends.
 func (h *half) read(queue chan<- chunk) {
 	buf := make([]byte, chunkSize)
 	for {
@@ -269,8 +269,8 @@ func (h *half) begin(next chunk, n int) (int, error) {
 	}
 }
 
-// detachLocked resets the connection for its client alone. From then on nothing but keep and Close changes what
-// the server sees of it.
+// detachLocked resets the connection for its client alone. From then on only keep and Close change
+// what the server sees of it.
 func (h *half) detachLocked() {
 	c, p := h.c, h.c.p
 	c.hold, p.hold = p.hold, nil
@@ -307,8 +307,8 @@ func (c *conn) holds(h *half) bool {
 	return c.hold != nil && h.dir == ToClient
 }
 
-// answered notes that the server has sent something, or that it has ended the stream. What it sends before it has been
-// given what HoldBack holds back is no answer to that.
+// answered notes that the server has sent something, or that it has ended the stream. Bytes that
+// the server sends before it gets the held request are no answer to it.
 func (c *conn) answered(ended bool) {
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()

@@ -13,13 +13,13 @@
 // What a method does has taken effect when it returns, so tests need no pauses:
 //
 //   - Cut holds back all bytes, and Block those in one direction; Heal and Unblock let them
-//     through, in order. Nobody is told anything, as when packets are lost.
+//     through, in order. Neither side notices more than silence, as when packets are lost.
 //   - Delay slows one direction down.
 //   - Sever resets a connection as soon as its client sends anything.
 //   - Hide resets all connections and refuses new ones until Heal. Refuse only refuses, and
 //     Reset only resets. Kill is Hide for good.
-//   - HoldBack holds one request back for as long as one likes, and lets all others pass.
-//   - LoseAnswers has a request take effect and loses its answer. CloseAfter breaks off
+//   - HoldBack holds one request back until it is released, and lets all others pass.
+//   - LoseAnswers lets a request take effect and loses its answer. CloseAfter breaks the connection
 //     in the middle of a request or an answer.
 //
 // The method Network of [github.com/succession-dev/succession/conformance.Faults] wires these

@@ -39,11 +39,10 @@ type Options struct {
 	Dial func(addr string, timeout time.Duration) (net.Conn, error)
 }
 
-// A Proxy stands between clients and one TCP server, and does to their connections
-// what networks do. Each direction can be blocked on its own: its bytes then wait, even those
-// on their way, and come through later, in order. A change by a method holds for open
-// connections and for new ones, and has taken effect when the method returns. A Proxy is safe
-// for concurrent use.
+// A Proxy stands between clients and one TCP server, and does to their connections what networks
+// do. Each direction can be blocked alone: its bytes then wait, also those on their way, and come
+// through later, in order. A change by a method holds for open connections and for new ones, and
+// has taken effect when the method returns. A Proxy is safe for concurrent use.
 type Proxy struct {
 	target   string
 	listener net.Listener
@@ -127,8 +126,8 @@ func Start(target string, o *Options) (*Proxy, error) {
 // Addr returns the host:port for clients.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Close resets all connections, stops listening, and returns when nothing of the
-// proxy runs any more. Closing twice does no harm.
+// Close resets all connections, stops listening, and returns when all goroutines of the proxy have
+// ended. Closing twice does no harm.
 func (p *Proxy) Close() {
 	p.cancel()
 	// Only a second Close finds the listener closed.
@@ -159,8 +158,8 @@ func (p *Proxy) Block(d Direction) {
 // Unblock lets the bytes of one direction through again, beginning with those held back.
 func (p *Proxy) Unblock(d Direction) { p.change(func() { p.ways[d].blocked = false }) }
 
-// Cut blocks both directions. As on a network that loses every packet, nobody is told
-// anything.
+// Cut blocks both directions. As on a network that loses every packet, neither side notices more
+// than silence.
 func (p *Proxy) Cut() {
 	p.Block(ToServer)
 	p.Block(ToClient)
@@ -184,8 +183,8 @@ func (p *Proxy) Sever() { p.change(func() { p.severed = 1 }) }
 // Refuse resets new connections as soon as they are made, until Heal. Open ones stay.
 func (p *Proxy) Refuse() { p.change(func() { p.refuse = true }) }
 
-// Hide resets all connections, and new ones as soon as they are made, until Heal, as if
-// nobody had the server's address any more.
+// Hide resets all connections, and new ones as soon as they are made, until Heal, as if the
+// server's address had gone.
 func (p *Proxy) Hide() {
 	p.change(func() {
 		p.refuse = true
@@ -245,12 +244,14 @@ func (p *Proxy) LoseAnswers(match func(request []byte) bool) <-chan struct{} {
 	return delivered
 }
 
-// HoldBack holds one request back until release is called, whatever else happens to its client and to the network
-// meanwhile. It waits for bytes from a client for which match, as in LoseAnswers, returns true, and lets the first
-// skip of them pass. The connection of the next ones is reset for the client, which can make others; held reports whether
-// that has happened, before the client can know. The server sees the connection stay, and gets the bytes when release is called. release returns when the
-// server has answered something or closed the connection, which then ends; it waits for a second at most. If nothing was
-// found, release ends the search. A second call of HoldBack replaces one that has found nothing yet.
+// HoldBack holds one request back until release is called, whatever else happens to its client and
+// to the network meanwhile. It waits for bytes from a client for which match, as in LoseAnswers,
+// returns true, and lets the first skip of them pass. The connection of the next matching bytes is
+// reset for the client, which can make others; held reports whether that has happened, before the
+// client can know. For the server the connection stays, and the bytes arrive when release is
+// called. release returns when the server has answered something or closed the connection, which
+// then ends; it waits for a second at most. If no such bytes have come, release ends the search. A
+// second call of HoldBack replaces one that has found nothing yet.
 func (p *Proxy) HoldBack(skip int, match func(request []byte) bool) (held func() bool, release func()) {
 	h := &hold{match: match, skip: skip, held: make(chan struct{}), released: make(chan struct{}), answered: make(chan struct{})}
 	p.change(func() { p.hold = h })

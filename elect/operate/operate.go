@@ -1,6 +1,6 @@
-// Package operate is for those who run elections and do not stand in them: it asks a leader to resign, also in favour of
-// a certain candidate, closes an election and opens it again, and raises the fence. The command of this module does all of
-// that in a terminal.
+// Package operate is for people and programs that run an election and do not stand in it. It asks a
+// leader to resign, also in favour of a certain candidate, closes an election and opens it again,
+// and raises the fence. The command of this module does all of that in a terminal.
 package operate
 
 import (
@@ -31,9 +31,10 @@ type Operator struct {
 	err      error // what is wrong with the arguments of New
 }
 
-// New returns an operator of the election with the given name on b. by is who acts, in one line, as it is shown to all
-// who look at a pause, and told to leaders that are asked to resign. New does not block and does not talk to the coordinator. If an argument is not allowed, every call
-// fails with [backend.ErrInvalid]. The caller still has to close b.
+// New returns an operator of the election with the given name on b. by says in one line who acts:
+// everybody who looks at a pause sees it, and so does a leader that is asked to resign. New does
+// not block and does not talk to the coordinator. If an argument is not allowed, every call fails
+// with [backend.ErrInvalid]. The caller still has to close b.
 func New(b backend.Backend, name, by string) *Operator {
 	op := &Operator{b: backend.For(b, name), name: name, by: cmp.Or(by, "somebody"), err: backend.CheckName(name)}
 	if of, ok := naming.ElectionOf(name); ok && op.err == nil {
@@ -42,8 +43,9 @@ func New(b backend.Backend, name, by string) *Operator {
 	return op
 }
 
-// RaiseFence makes every later token of this election larger than floor. It is needed after the coordinator was rebuilt or
-// restored, because tokens then fall. It never makes tokens smaller. A leader that was elected before keeps its token.
+// RaiseFence makes every later token of this election larger than floor. It is needed after the
+// coordinator was rebuilt or restored, because tokens then fall. It never makes tokens smaller. A
+// leader that was elected before keeps its token.
 //
 // The fence is kept when the election is deleted: it also stands in a record named like
 // the election with ".fence" at the end. RaiseFence blocks for about four round trips.
@@ -64,7 +66,7 @@ func (op *Operator) session(ctx context.Context) (backend.Session, error) {
 	return op.b.Session(ctx)
 }
 
-// fresh returns a session whose reads show what is now.
+// fresh returns a session whose reads show the present state.
 func (op *Operator) fresh(ctx context.Context) (backend.Session, error) {
 	s, err := op.session(ctx)
 	if err == nil {

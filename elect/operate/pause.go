@@ -17,16 +17,17 @@ import (
 )
 
 // Pause closes the election: from then on nobody leads until [Operator.Resume], not even a client of
-// another library. The reason, one line, and who pauses it are shown to all who look. Pause puts a gate into the line,
-// which stands there whatever becomes of this process, and has the leader resign ([elect.ErrAsked]). The
-// candidates of this package that stand in front of the gate go behind it. Others lead first, each in its turn.
+// another library. Everybody who looks sees the reason, which is one line, and who has paused it.
+// Pause puts a gate into the line, which stands there whatever becomes of this process, and has the
+// leader resign ([elect.ErrAsked]). Candidates of package elect that stand in front of the gate go
+// behind it. Those of other libraries lead first, each in its turn.
 //
-// Pause blocks until nobody stands in front of the gate. If ctx ends before, the error says who does, and
-// the election stays paused: the gate comes to the head when those have gone.
+// Pause blocks until nobody stands in front of the gate. If ctx ends before, the error says who
+// stands there, and the election stays paused: the gate comes to the head when they have gone.
 //
-// It fails with [elect.ErrPaused] if the election is paused already, with [backend.ErrSealed] if the election has
-// moved to another coordinator, and with [ErrMoving] if a gate of a migration stands in the line. Its error
-// matches [errors.ErrUnsupported] if the backend has no pins.
+// It fails with [elect.ErrPaused] if the election is paused already, with [backend.ErrSealed] if
+// the election has moved to another coordinator, and with [ErrMoving] if a gate of a migration
+// stands in the line. Its error matches [errors.ErrUnsupported] if the backend has no pins.
 func (op *Operator) Pause(ctx context.Context, reason string) error {
 	says := value.Of{ID: op.by, Text: reason}
 	if err := header.CheckAsked(says); err != nil {
@@ -71,7 +72,7 @@ func mayPause(line backend.Line) error {
 	return nil
 }
 
-// A gate is a member that joins as any other does, and is pinned then.
+// A gate is a member that joins like any other, and is then pinned.
 type gate struct {
 	op   *Operator
 	s    backend.Session
@@ -92,7 +93,7 @@ func (g *gate) leave(ctx context.Context) error {
 
 // pin makes the member the gate. The header names it from the same step on.
 func (g *gate) pin(ctx context.Context) error {
-	// Who gives up now must not leave a member that may yet become the gate.
+	// If the caller gives up now, it must not leave a member that may yet become the gate.
 	ctx, cancel := bound(ctx)
 	defer cancel()
 	written := func(err error) bool { return errors.Is(err, backend.ErrVersion) }
@@ -106,7 +107,7 @@ func (g *gate) pin(ctx context.Context) error {
 		}
 		h := line.Header
 		h.Choice.Gate, h.Choice.Wish = g.m.Position, backend.Wish{}
-		if l := line.Members; len(l) > 0 && l[0].Key != g.m.Key { // it is told also if it does not know of pauses
+		if l := line.Members; len(l) > 0 && l[0].Key != g.m.Key { // so a leader that does not know of pauses resigns too
 			header.Ask(&h, line.Token(l[0]), g.says)
 		}
 		return g.s.Pin(ctx, g.m, h, line.Version)
@@ -162,15 +163,16 @@ func (g *gate) behind(ctx context.Context) error {
 
 // ResumeOptions say which pause [Operator.Resume] ends. Nil and the zero value mean the present one.
 type ResumeOptions struct {
-	// Token is that of the gate that is meant: if another pause holds by now, it stands on, and the error is
-	// [ErrNotPaused]. So a request that comes late never ends the next pause. Zero means the present one.
+	// Token names the gate to remove. If another pause holds by now, its gate stays, and the error
+	// is [ErrNotPaused]. So a request that comes late never ends the next pause. Zero means the
+	// present one.
 	Token uint64
 }
 
-// Resume opens the election that [Operator.Pause] has closed, and returns the gate that it has removed: its ID is who had
-// set it, and its Value why. It fails with [ErrNotPaused] if the election is not paused. It blocks for about four
-// round trips. If it is interrupted, the election is open or still paused, and Resume may be repeated. o may be
-// nil.
+// Resume opens the election that [Operator.Pause] has closed, and returns the gate that it has
+// removed: its ID says who had set it, and its Value why. It fails with [ErrNotPaused] if the
+// election is not paused. It blocks for about four round trips. If it is interrupted, the election
+// is open or still paused, and Resume may be repeated. o may be nil.
 func (op *Operator) Resume(ctx context.Context, o *ResumeOptions) (elect.Candidate, error) {
 	s, err := op.fresh(ctx)
 	if err != nil {
@@ -189,7 +191,7 @@ func (op *Operator) Resume(ctx context.Context, o *ResumeOptions) (elect.Candida
 	if paused && o != nil && o.Token != 0 && o.Token != is.Token {
 		return is, fmt.Errorf("%w by the gate with token %d: that of %s has token %d", ErrNotPaused, o.Token, is.ID, is.Token)
 	}
-	if paused { // first the gate: a header that names none that stands does no harm
+	if paused { // the gate goes first: a header that names a gate which has gone does no harm
 		if err := s.Leave(ctx, gate); err != nil {
 			return elect.Candidate{}, err
 		}

@@ -15,11 +15,11 @@ import (
 	"github.com/succession-dev/succession/internal/value"
 )
 
-// ResignOptions say which leader [Operator.AskToResign] asks, and who is to follow. Nil and the zero value
-// mean the present leader, and whoever is next.
+// ResignOptions say which leader [Operator.AskToResign] asks, and who is to follow. Nil and the
+// zero value mean the present leader, and the next in line.
 type ResignOptions struct {
 	// Token names the term that is meant: if another term leads by now, nobody is asked, and the
-	// error is [ErrOtherLeader]. So a request that comes late, or comes twice, never ends the term of the
+	// error is [ErrOtherLeader]. So a request that comes late, or twice, never ends the term of the
 	// next leader. Zero means the present term.
 	Token uint64
 	// To is the ID or the key of the candidate that is to lead next. The candidates of this package that
@@ -29,8 +29,8 @@ type ResignOptions struct {
 	// Within is how long the wish for To holds, by the clocks of the candidates. Zero means a minute, and
 	// a day is the most. The leader must have resigned by then.
 	Within time.Duration
-	// Reason says why, in one line: the leader's term ends with it and with who asks in the text of its cause, and so it
-	// stands in the election's history.
+	// Reason says why, in one line. The text of the cause with which the leader's term ends has the
+	// reason and who asks, and so has the election's history.
 	Reason string
 }
 
@@ -40,9 +40,10 @@ type ResignOptions struct {
 // trips, and for more if there are candidates with [elect.Options] Ready, or To is given. It does not wait until
 // another leads; use [elect.Election.Observe] for that. o may be nil.
 //
-// It returns [elect.ErrNoLeader] if nobody leads, and also [elect.ErrPaused] if the election is paused. If candidates
-// stand behind the leader and none of them is ready, or To is not, it asks nobody and returns [elect.ErrNotReady]
-// with their reasons. Its error matches [errors.ErrUnsupported] if the backend has no records.
+// It returns [elect.ErrNoLeader] if nobody leads, and also [elect.ErrPaused] if the election is
+// paused. If candidates stand behind the leader and none of them is ready, or To is not, it asks
+// nobody and returns [elect.ErrNotReady] with their reasons. Its error matches
+// [errors.ErrUnsupported] if the backend has no records.
 func (op *Operator) AskToResign(ctx context.Context, o *ResignOptions) (elect.Leader, error) {
 	if o == nil {
 		o = new(ResignOptions)
@@ -110,14 +111,16 @@ func (op *Operator) AskToResign(ctx context.Context, o *ResignOptions) (elect.Le
 	})
 }
 
-// noTerm returns the number of the header's request to resign if it is that of no term, and otherwise 0. No leader obeys such
-// a number, which anybody may have written, and a request must not give way to it.
+// noTerm returns the number of the header's request to resign if it is the token of no term, and
+// otherwise 0. Anybody may have written such a number, and no leader obeys it, so a new request
+// replaces it.
 func noTerm(ctx context.Context, s backend.Session, line backend.Line) (uint64, error) {
 	m, asked := line.Members[0], line.Header.Resign
 	if asked <= line.Token(m) {
 		return 0, nil
 	}
-	// The line was read before its header, so a later leader may have been asked in between. Then m has gone by now.
+	// The line was read before its header, so a later leader may have been asked in between. Then m
+	// has gone by now.
 	now, err := s.Head(ctx, m.Line)
 	if err != nil || len(now.Members) == 0 || now.Members[0].Position != m.Position || asked <= now.Token(m) {
 		return 0, err

@@ -1,4 +1,5 @@
-// Package trace says what candidates do, step by step, for metrics, logs and tests: see the Trace option of package elect.
+// Package trace says what candidates do, step by step, for metrics, logs and tests: see the Trace
+// option of package elect.
 package trace
 
 import (
@@ -40,7 +41,7 @@ func (k Kind) String() string {
 	return kinds[k]
 }
 
-// An Event is one step of a campaign, or says how its session and its term are, for elect.Options Trace.
+// An Event is one step of a campaign, or news of its session or its term, for elect.Options Trace.
 type Event struct {
 	Election string // its name
 	Kind     Kind
@@ -52,8 +53,8 @@ type Event struct {
 	Worked time.Duration
 	// TTL is the session time that the coordinator has granted, 0 for none; in SessionOpened and Heartbeat only.
 	TTL time.Duration
-	// Number tells a heartbeat from all others of the process: elections that share a session are told of the same
-	// ones. 0 if the driver does not number them. In Heartbeat only.
+	// Number tells a heartbeat from all others of the process: elections that share a session are
+	// told of the same ones. 0 if the driver does not number them. In Heartbeat only.
 	Number uint64
 	// RoundTrip is the time from when a heartbeat was sent until it was known to count; in Heartbeat
 	// only.
@@ -85,8 +86,9 @@ func Tee(fs ...func(Event)) func(Event) {
 	}
 }
 
-// Named returns a func that calls f with events that name election in place of their own. The recipes use it: their
-// events have the name of the lock or the queue, and not those of the lines that they make of it. It returns nil if f is.
+// Named returns a func that calls f with events that name election in place of their own. The
+// recipes use it: their events have the name of the lock or the queue, and not those of the lines
+// that the recipe consists of. If f is nil, Named returns nil.
 func Named(election string, f func(Event)) func(Event) {
 	if f == nil {
 		return nil

@@ -1,4 +1,4 @@
-// Package again is for callers of a session that wait, and ask again.
+// Package again has what callers of a session need to wait and to ask again.
 package again
 
 import (
@@ -15,7 +15,7 @@ import (
 const withoutTTL = time.Second
 
 // Interval returns how long to wait before the next look: about a session time, with jitter, so
-// that many who wait do not ask at one moment.
+// that many waiters do not ask at the same moment.
 func Interval(s backend.Session, j backoff.Jitter) time.Duration {
 	d := s.TTL()
 	if d <= 0 {
@@ -24,9 +24,10 @@ func Interval(s backend.Session, j backoff.Jitter) time.Duration {
 	return d + j.UpTo(d/4)
 }
 
-// ForAWhile calls watch with a context that ends after [Interval]. It then returns nil: a watch
-// may die unseen, so the caller looks again. If ctx has ended too, it returns the cause of ctx. It never
-// returns that the context of watch has ended, which the caller knows nothing of.
+// ForAWhile calls watch with a context that ends after [Interval]. If that context ends, it returns
+// nil, so that the caller looks again: a watch may die unseen. If ctx has ended too, it returns the
+// cause of ctx. It never returns the error of watch's own context, of which the caller knows
+// nothing.
 func ForAWhile(ctx context.Context, s backend.Session, j backoff.Jitter, watch func(context.Context) error) error {
 	again, cancel := context.WithTimeout(ctx, Interval(s, j))
 	defer cancel()
@@ -40,8 +41,8 @@ func ForAWhile(ctx context.Context, s backend.Session, j backoff.Jitter, watch f
 	return nil
 }
 
-// Ahead sets p to where m stands; see [backend.Session]. It is not inlined: the place that the session
-// returns would lie on the stack of each who calls Ahead, as long as that waits.
+// Ahead sets p to where m stands; see [backend.Session]. It is not inlined: otherwise the place
+// that the session returns would stay on the stack of each caller as long as that waits.
 //
 //go:noinline
 func Ahead(ctx context.Context, s backend.Session, m backend.Member, p *backend.Place) (err error) {
@@ -49,9 +50,9 @@ func Ahead(ctx context.Context, s backend.Session, m backend.Member, p *backend.
 	return err
 }
 
-// WatchPlace is WatchPlace of [backend.Session] by the session's other methods, for one that cannot watch
-// places: it calls Gone, and then Ahead. A watch may die unseen there, so it calls Ahead after about a session
-// time in any case.
+// WatchPlace does what WatchPlace of [backend.Session] does, for a session that cannot watch
+// places: it calls Gone, and then Ahead. Such a watch may die unseen, so it calls Ahead after about
+// a session time in any case.
 func WatchPlace(ctx context.Context, s backend.Session, m backend.Member, p *backend.Place) error {
 	j := backoff.JitterOf(ctx)
 	wait := func(ctx context.Context) error { return s.Gone(ctx, p.Ahead) }
@@ -60,7 +61,8 @@ func WatchPlace(ctx context.Context, s backend.Session, m backend.Member, p *bac
 		switch r, err := s.Watch(ctx, m.Line, 0); { // returns at once
 		case err == nil:
 			if h, err := backend.ParseHeader(r.Value); err != nil || h != p.Header {
-				// It need not have changed: Ahead may tell less of the header than the record.
+				// The place may be the same: Ahead may return less of the header than the record
+				// has.
 				was := *p
 				if err := Ahead(ctx, s, m, p); err != nil || *p != was {
 					return err
@@ -100,10 +102,11 @@ func Either(ctx context.Context, calls ...func(context.Context) error) error {
 	return err
 }
 
-// Until calls try until it is done, or fails with an error that passing says does not pass by itself, or ctx ends. It
-// pauses after an error that passes, longer each time until a call succeeds. A call that succeeds and is not done is
-// followed by the next one at once: it has waited for something. If ctx ends, Until returns the cause of
-// ctx, with what failed last. It never returns an error that passes.
+// Until calls try until try is done, or fails with an error that does not pass by itself (passing
+// returns false), or ctx ends. After an error that passes it pauses, longer each time until a call
+// succeeds. If a call succeeds and is not done, the next one follows at once, because try has
+// waited for something itself. If ctx ends, Until returns the cause of ctx, with the last error. It
+// never returns an error that passes.
 func Until(ctx context.Context, passing func(error) bool, try func() (done bool, err error)) error {
 	wait := backoff.New(ctx)
 	for {
@@ -125,16 +128,16 @@ func Until(ctx context.Context, passing func(error) bool, try func() (done bool,
 	}
 }
 
-// Try calls f until it succeeds, or fails with an error that does not pass, or ctx ends; see [Until]. An earlier call of f may
-// have had its effect although it failed.
+// Try calls f until it succeeds, or fails with an error that does not pass, or ctx ends; see
+// [Until]. An earlier call of f may have had its effect although it failed.
 func Try(ctx context.Context, passing func(error) bool, f func() error) error {
 	return Until(ctx, passing, func() (bool, error) { return true, f() })
 }
 
-// Passing reports whether the same call may succeed later, in the same session or in the next:
-// the coordinator may come back, a new session and a new member replace those that were lost,
-// somebody else may write no more at the same time, and a foreign client may take away the entry
-// that has no order. All other errors need somebody to act.
+// Passing reports whether the same call may succeed later, in the same session or in the next. The
+// coordinator may come back; a new session and a new member replace those that were lost; another
+// writer may have finished; a foreign client may remove the entry that has no order. All other
+// errors need somebody to act.
 func Passing(err error) bool {
 	for _, passing := range []error{backend.ErrUnavailable, backend.ErrSessionEnded, backend.ErrNotMember, backend.ErrLine, backend.ErrVersion} {
 		if errors.Is(err, passing) {

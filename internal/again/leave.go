@@ -11,9 +11,9 @@ import (
 	"github.com/succession-dev/succession/backend/kit/backoff"
 )
 
-// Leave removes m, which s has joined, from its line. If it cannot be removed before bounded ends, a goroutine goes on
-// trying as long as the session lives, so that no member stands without an owner. Ending the session instead would end
-// other terms too.
+// Leave removes m, which s has joined, from its line. If it cannot be removed before bounded ends,
+// a goroutine goes on trying as long as the session lives, so that no member stands without an
+// owner. Ending the session instead would end other terms too.
 func Leave(bounded context.Context, s backend.Session, m backend.Member, log *slog.Logger) error {
 	err := quit(bounded, s, m, log)
 	if err == nil {
@@ -21,7 +21,7 @@ func Leave(bounded context.Context, s backend.Session, m backend.Member, log *sl
 	}
 	log.Warn("could not leave the line, trying on", "key", m.Key, "err", err)
 	apart := backoff.Apart(context.WithoutCancel(bounded))
-	go func() { // its owner is the session: it ends with that
+	go func() { // its owner is the session, with which it ends
 		if quit(apart, s, m, log) == nil {
 			log.Info("left the line at last", "key", m.Key)
 		}

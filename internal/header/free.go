@@ -10,10 +10,11 @@ import (
 	"github.com/succession-dev/succession/internal/naming"
 )
 
-// CheckFree fails with [backend.ErrInvalid] if the record with that name belongs to an election, a lock, a
-// queue or a group: it is its header, stands beside it, or lies below it, where it could be taken for a
-// member, behind which everybody would wait. A line that the caller may not read counts as none: the rights for
-// a record are enough to write it. CheckFree blocks for about a round trip for each part of the name.
+// CheckFree fails with [backend.ErrInvalid] if the record with that name belongs to an election, a
+// lock, a queue or a group: it is the header, or stands beside it, or lies below it. A record below
+// it could be taken for a member, behind which everybody would wait. CheckFree passes over a line
+// that the caller may not read, because the rights for a record are enough to write it. CheckFree
+// blocks for about a round trip for each part of the name.
 func CheckFree(ctx context.Context, s backend.Session, name string) error {
 	if line, ok := naming.ElectionOf(name); ok {
 		return fmt.Errorf("record: %w name %q: it belongs to the election, lock, queue or group %q, if there is one, which keeps a fence, a history or the like there; choose another name",
@@ -34,7 +35,7 @@ func CheckFree(ctx context.Context, s backend.Session, name string) error {
 	return nil
 }
 
-// OfLine says why a record is not changed whose name belongs to the line.
+// OfLine returns the error for a record whose name belongs to the line.
 func OfLine(name, line string) error {
 	if name == line {
 		return fmt.Errorf("record: %w name %q: it is an election, a lock, a queue or a group, and its record keeps tokens growing; choose another name", backend.ErrInvalid, name)

@@ -25,8 +25,8 @@ import (
 	"github.com/succession-dev/succession/internal/value"
 )
 
-// MaxWish is how long a wish may hold. One that is to hold for longer was written by a clock that is wrong, or by a stranger: it
-// would have all others give way for ever.
+// MaxWish is the longest time for which a wish may hold. A longer wish comes from a wrong clock or
+// from a stranger, and would make all others give way for ever.
 const MaxWish = 24 * time.Hour
 
 // Is reports whether the value of a record is a header, or begins like one.
@@ -35,12 +35,13 @@ func Is(value []byte) bool {
 	return err != nil || h != (backend.Header{})
 }
 
-// Ask has h ask the term with the token to resign. by is who asks, and its Text is why.
+// Ask makes h ask the term with the token to resign. by says who asks, and its Text says why.
 func Ask(h *backend.Header, token uint64, by value.Of) {
 	h.Resign, h.Asked = max(h.Resign, token), by.String()
 }
 
-// Asked says who has asked for what h has in Resign, and why, in one line; or nothing, if that is not said as [Ask] does.
+// Asked says in one line who has asked for h's Resign, and why. It returns "" if Asked in h is not
+// as [Ask] writes it.
 func Asked(h *backend.Header) string {
 	by := value.Parse(h.Asked)
 	line := by.ID
@@ -53,7 +54,7 @@ func Asked(h *backend.Header) string {
 	return line
 }
 
-// CheckAsked fails with [backend.ErrInvalid] if by cannot be told as [Asked] does.
+// CheckAsked fails with [backend.ErrInvalid] if [Asked] could not show by.
 func CheckAsked(by value.Of) error {
 	h := backend.Header{Asked: by.String()}
 	if err := by.Check(); err != nil {
@@ -65,14 +66,15 @@ func CheckAsked(by value.Of) error {
 	return nil
 }
 
-// maxAsked is the length of who asks and why, in bytes. Whoever waits in the line has it in memory.
+// maxAsked is the longest text of who asks and why, in bytes. Each waiter in the line has it in
+// memory.
 const maxAsked = 512
 
 // Update changes the header of an election. If m is not the zero Member, it does so only
 // while m stands. change changes the stored header, and reports whether there is anything to
 // write. Update calls it again if somebody else wrote at the same time, or if the answer was
-// lost. After a session time, but not less than a second, it gives up on lost answers: a disk
-// that is full stays so.
+// lost. After a session time, but not less than a second, it gives up on lost answers, because a
+// full disk, for example, stays full.
 func Update(ctx context.Context, s backend.Session, election string, m backend.Member, change func(*backend.Header) bool) error {
 	wait := backoff.New(ctx)
 	enough := time.Now().Add(max(s.TTL(), time.Second))
@@ -130,11 +132,11 @@ func Raise(ctx context.Context, s backend.Session, election string, m backend.Me
 	return Update(ctx, s, election, m, raise(fence))
 }
 
-// Restore raises the fence of m's election to the one in its [naming.Fence] record, but only while m
-// stands, and only if the election may have been deleted since the record came into being: a younger one is
-// not needed, and anybody may have made it. Without such a record, which is the common case, it takes one round
-// trip. It does nothing on a backend without records. It fails with [backend.ErrVersion] if somebody
-// else wrote at the same time.
+// Restore raises the fence of m's election to the one in its [naming.Fence] record, but only while
+// m stands, and only if the election may have been deleted since the record came into being: a
+// younger record is not needed, and anybody may have made it. Without such a record, which is the
+// common case, it takes one round trip. It does nothing on a backend without records. It fails with
+// [backend.ErrVersion] if somebody else wrote at the same time.
 func Restore(ctx context.Context, s backend.Session, m backend.Member) error {
 	kept := naming.OfElection(m.Line, naming.Fence)
 	if kept == "" {
@@ -142,7 +144,7 @@ func Restore(ctx context.Context, s backend.Session, m backend.Member) error {
 	}
 	r, err := s.Get(ctx, kept)
 	if errors.Is(err, errors.ErrUnsupported) || err == nil && r.Version == backend.Absent {
-		return nil // nobody could keep one, or has
+		return nil // no copy can be kept, or none is
 	}
 	if err != nil && !errors.Is(err, backend.ErrDenied) {
 		return err

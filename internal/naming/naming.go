@@ -1,7 +1,7 @@
-// Package naming has the table of all names that this module uses beside the one that somebody has given to an
-// election, a lock, a queue or another recipe. Nobody else makes such a name, or takes one apart.
+// Package naming has the table of all names that this module uses beside the name of an election, a
+// lock, a queue or another recipe. No other package makes such a name, or splits one.
 //
-// Where a name goes on behind its suffix, as in NAME-values/7, that is a position, an item or a task.
+// If a name goes on after its suffix, as in NAME-values/7, a position, an item or a task follows.
 package naming
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// An Owner is what a name belongs to.
+// An Owner is the kind of thing to which a name belongs.
 type Owner string
 
 const (
@@ -28,7 +28,7 @@ const (
 	Standby   Owner = "standby"
 )
 
-// A Use is what stands under a name.
+// A Use says what is stored under a name.
 type Use string
 
 const (
@@ -40,13 +40,13 @@ const (
 // The suffixes.
 const (
 	Fence   = ".fence"   // the fence of an election, which outlives the deletion of its header
-	History = ".history" // who led when
-	Unready = ".unready" // who is not ready, by position
+	History = ".history" // which candidate led when
+	Unready = ".unready" // which candidates are not ready, by position
 
-	Marks   = ".migrate-both"    // whose processes know both coordinators of a migration
+	Marks   = ".migrate-both"    // the members whose processes know both coordinators of a migration
 	Guarded = ".migrate-records" // the names of the records that move with the election
-	Note    = ".migrate-home"    // beside a record that has moved: where to
-	Probe   = ".migrate-probe"   // with which a migration is tried before it begins
+	Note    = ".migrate-home"    // beside a record that moves: with which election
+	Probe   = ".migrate-probe"   // for the trial before a migration begins
 
 	Home = ".spread" // on which of several clusters the election lives
 
@@ -138,9 +138,9 @@ func At(name, suffix string, position uint64) string {
 // longest is how many bytes may follow a suffix in a name that a position ends.
 const longest = len("/18446744073709551615")
 
-// Check fails with [backend.ErrInvalid] if the owner cannot have the name: because it is none, or because
-// a name that the owner uses beside it would be too long. Items and tasks, which have names of their own, are
-// checked when they are named.
+// Check fails with [backend.ErrInvalid] if the owner cannot have the name: because it is not a
+// name, or because a name that the owner uses beside it would be too long. The names of items and
+// tasks are checked when they are used.
 func Check(owner Owner, name string) error {
 	if err := backend.CheckName(name); err != nil {
 		return fmt.Errorf("%s: %w", owner, err)
@@ -184,15 +184,16 @@ func ElectionOf(name string) (election string, owned bool) {
 	return "", false
 }
 
-// UnreadyMember returns the election and the position of the member of which the record says that it is not
-// ready, if the name is that of such a record.
+// If the name is that of a record which says that a member is not ready, UnreadyMember returns the
+// election and the position of the member.
 func UnreadyMember(name string) (election string, position uint64, ok bool) {
 	election, at, found := strings.Cut(name, Unready+"/")
 	position, ok = Position(at)
 	return election, position, found && election != "" && ok
 }
 
-// Position returns the position that a name says, if it is written as this module writes positions: 7 and 007 are two names.
+// Position returns the position that a name says, if it is written as this module writes positions:
+// 7 and 007 are two names.
 func Position(name string) (at uint64, ok bool) {
 	at, err := strconv.ParseUint(name, 10, 64)
 	return at, err == nil && strconv.FormatUint(at, 10) == name

@@ -8,14 +8,15 @@ import (
 	"slices"
 )
 
-// Divide says which of several each name falls to. Each of them gets as many names as the others, or one more:
-// the most and the fewest differ by one at most. Without any of the several, nothing falls to anybody. Neither
-// names nor several may be given twice; their order does not matter.
+// Divide divides names among several: it returns the one to which each name falls. The most and the
+// fewest names that one gets differ by one at most. If several is empty, so is the result. No name,
+// and none of several, may be given twice; their order does not matter.
 //
-// Each name prefers the ones among the several by their hash together with the name, as in Choose, and each
-// of the several prefers names by the same. As many fall to one as it has room for, those that it prefers;
-// the others go on to the next that they prefer (Gale and Shapley 1962). So the result does not depend on any
-// order, and when one of the several comes or goes, few names move besides those that must.
+// The hash of a name together with one of several says how much the two prefer each other, as in
+// Choose. Each of several takes the names that it prefers, as many as it has room for; the other
+// names go on to the next one that they prefer (Gale and Shapley 1962). So the result does not
+// depend on any order, and when one of several comes or goes, few names move besides those that
+// must.
 //
 // What Divide returns must never change: processes of different versions must agree.
 func Divide(names, several []string) map[string]string {
@@ -32,7 +33,7 @@ func Divide(names, several []string) map[string]string {
 	for i, name := range several {
 		all[i] = &one{name: name, hash: hash(name), room: len(names) / len(several)}
 	}
-	var together uint64 // who has one more differs from names to names, as many may divide one name each
+	var together uint64 // it differs from names to names which ones get one more, because many may divide one name each
 	for _, name := range names {
 		together ^= hash(name)
 	}
@@ -75,7 +76,7 @@ type proposal struct {
 	name   string
 	hash   uint64
 	weight uint64 // at that one
-	order  []int  // of those that it has not been at, the one that it prefers first
+	order  []int  // the ones that it has not tried, in the order of its preference
 }
 
 // proposals are a heap, of which the one with the smallest weight is the first.

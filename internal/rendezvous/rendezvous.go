@@ -7,9 +7,10 @@ import (
 	"crypto/sha256"
 )
 
-// Choose returns the one among several that the name falls to, or "" if there is none: the one whose
-// hash together with the name is the largest (rendezvous hashing). Who asks needs to know nothing but
-// the several, in any order. None of them may contain a newline, which keeps it apart from the name.
+// Choose returns the one among several to which the name falls, or "" if among is empty: the one
+// whose hash together with the name is the largest (rendezvous hashing). The caller needs to know
+// only the several, in any order. None of them may contain a newline, which keeps it apart from the
+// name.
 //
 // What Choose returns must never change: processes of different versions must agree.
 func Choose(name string, among []string) (chosen string) {

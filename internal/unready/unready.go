@@ -2,11 +2,11 @@
 //
 // A candidate that is not ready says so in a record beside the election E, named after the position of its
 // member: E.unready/POSITION, with the reason. It writes and deletes the record only when its readiness
-// changes, on condition that its member stands. So a record whose member has gone is left over from a
-// candidate that has crashed, and whoever lists the records may delete it.
+// changes, on condition that its member stands. So a record whose member has gone is left from a
+// candidate that has crashed, and everybody who lists the records may delete it.
 //
-// Nothing tells that a record of a folder has gone. So who becomes ready also writes the record E.unready,
-// the bell. Who stands first and cannot lead watches it.
+// Nobody can watch a folder for the deletion of a record. So a candidate that becomes ready also
+// writes the record E.unready, the bell. A member that is first and not ready watches it.
 package unready
 
 import (
@@ -30,10 +30,11 @@ func Folder(election string) string {
 	return election + naming.Unready
 }
 
-// Positions are a set of the positions of members that have said that they are not ready.
+// Positions is the set of positions of members that have said that they are not ready.
 type Positions map[uint64]bool
 
-// Read reads which members have said that they are not ready. A backend without records knows none.
+// Read reads which members have said that they are not ready. On a backend without records there
+// are none.
 func Read(ctx context.Context, s backend.Session, election string) (Positions, error) {
 	folder := Folder(election)
 	if folder == "" {
@@ -52,8 +53,8 @@ func Read(ctx context.Context, s backend.Session, election string) (Positions, e
 	return out, nil
 }
 
-// Sweep deletes the records of members that do not stand in the line any more, which must have been read
-// later than the records. It does what it may and can.
+// Sweep deletes the records of members that are not in line. line must have been read later than
+// the records. It passes over records that it may not or cannot delete.
 func (p Positions) Sweep(ctx context.Context, s backend.Session, election string, line backend.Line) {
 	stands := make(Positions, len(line.Members))
 	for _, m := range line.Members {

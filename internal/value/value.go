@@ -1,10 +1,10 @@
-// Package value has what the value of a member says: who it is, what it tells besides, and how it ranks.
+// Package value reads and writes the value of a member: its ID, its text, and its rank.
 //
 //	web-1                        the ID, which clients of other libraries show as it is
 //	http://10.0.0.7              what the candidate has as its Value, if anything
 //	^^{"priority":2}             the rank behind U+001E, if there is one
 //
-// It is all that elections, recipes, migrations and the command know of that form.
+// Elections, recipes, migrations and the command know that form only from here.
 package value
 
 import (
@@ -15,20 +15,21 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// Of is what the value of a member says.
+// Of has the parts of a member's value.
 type Of struct {
 	ID   string // one line
 	Text string // may have several lines
 	Rank
 }
 
-// A Rank is how a candidate compares with others of its line. The zero Rank is not written down.
+// A Rank says how a candidate compares with others of its line. The zero Rank is not written.
 type Rank struct {
 	Priority int    `json:"priority,omitempty"`
 	Site     string `json:"site,omitempty"`
 }
 
-// sign stands in no ID, Text or Site. It is at the beginning of a line, as foreign clients show the first.
+// sign stands in no ID, Text or Site. It begins a line of its own, because foreign clients show the
+// first line.
 const sign = "\x1e"
 
 // MaxSite is the longest Site, in bytes: the header has it too.
@@ -50,8 +51,8 @@ func (o Of) String() string {
 	return s + "\n" + sign + string(b)
 }
 
-// Parse takes the value of a member apart, whoever has written it. A rank that cannot be read, as of a later
-// version, is the zero Rank.
+// Parse splits the value of a member, of any library. If the rank cannot be read, as one of a later
+// version, it is the zero Rank.
 func Parse(s string) (o Of) {
 	s, rank, ranked := strings.Cut(s, "\n"+sign)
 	if ranked && json.Unmarshal([]byte(rank), &o.Rank) != nil {
@@ -64,7 +65,7 @@ func Parse(s string) (o Of) {
 // ID returns the ID in the value of a member.
 func ID(s string) string { return Parse(s).ID }
 
-// Check says what keeps o from being written and read again. The error wraps [backend.ErrInvalid].
+// Check returns why o cannot be written and read again. The error wraps [backend.ErrInvalid].
 func (o Of) Check() error {
 	switch {
 	case strings.ContainsAny(o.ID, "\r\n"):

@@ -1,5 +1,5 @@
-// Package view shows a backend to an election in another way. So recipes stand in line, are told
-// of what they lose, and leave, as elections do.
+// Package view wraps the sessions of a backend. Recipes run elections on such a view, so they join,
+// learn of a loss, and leave as elections do.
 package view
 
 import (
@@ -21,7 +21,7 @@ type of struct {
 	wrap func(backend.Session) backend.Session
 }
 
-// Unwrap returns the backend that is shown.
+// Unwrap returns the backend below the view.
 func (b *of) Unwrap() backend.Backend { return b.Backend }
 
 func (b *of) Session(ctx context.Context) (backend.Session, error) {
@@ -35,7 +35,7 @@ func (b *of) Session(ctx context.Context) (backend.Session, error) {
 // Shared is a session that joins as a shared member.
 type Shared struct {
 	backend.Session
-	// Instead says what to use where the backend has no shared members.
+	// Instead says, for an error, what to use if the backend has no shared members.
 	Instead string
 }
 
@@ -47,15 +47,16 @@ func (s Shared) Join(ctx context.Context, line, value, record string) (backend.J
 	return j, err
 }
 
-// Unplaced returns what Join has returned without the place: for a session whose own Ahead asks more.
+// Unplaced returns what Join has returned, without the place. It is for a session whose own Ahead
+// asks more.
 func Unplaced(j backend.Joined, err error) (backend.Joined, error) {
 	j.Place = nil
 	return j, err
 }
 
-// WatchPlace is that of a session s that asks more than the session on before it
-// says First, and that never takes back what it has said. So whoever is first has to hear only what
-// on says of its place. Everybody else waits by the session's own Gone and Ahead.
+// WatchPlace is for a session s that asks more than the session below it, on, before it says First,
+// and that never takes First back. So a member that is first needs only on's WatchPlace. All others
+// wait by the Gone and Ahead of s.
 func WatchPlace(ctx context.Context, s, on backend.Session, m backend.Member, p *backend.Place) error {
 	if p.First {
 		return on.WatchPlace(ctx, m, p)
@@ -63,8 +64,8 @@ func WatchPlace(ctx context.Context, s, on backend.Session, m backend.Member, p 
 	return again.WatchPlace(ctx, s, m, p)
 }
 
-// Asked is a session that tells nothing but what it is asked: elections wait in it by Gone, Ahead and Line alone. It
-// is for sessions that change what one of these says.
+// Asked is a session whose Join, Head and WatchPlace use only Ahead, Gone and Line. It is for
+// sessions that change one of these three.
 type Asked struct{ backend.Session }
 
 func (s *Asked) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// answer sends v as JSON: with 200 if well, and else with 503.
+// answer sends v as JSON, with 200 if well, and otherwise with 503.
 func answer(w http.ResponseWriter, r *http.Request, well bool, v any) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")

@@ -5,8 +5,8 @@
 //     the process then: it is the liveness probe.
 //   - Could the process take over? A [Ready] fails while it does not stand in line. It is a readiness
 //     probe: a rollout then waits until a new process has reached the coordinator.
-//   - Does the process lead? [Leader] answers 200 on the leader and 503 elsewhere. Send requests by
-//     it that the leader alone can answer.
+//   - Does the process lead? [Leader] answers 200 on the leader and 503 elsewhere. Use it to route
+//     requests that only the leader can answer.
 //
 // In a program:
 //
@@ -22,13 +22,13 @@
 // # Readiness must not be leadership
 //
 // A candidate that waits in line is ready: it can lead as soon as it has to. A readiness probe that
-// fails on it stops a rollout, which waits for the new processes to become ready, while they wait
-// for the old leader to go, which the rollout lets go only then. docs/health.md says more, and how
-// requests find the leader.
+// fails on it stops a rollout: the rollout waits for the new processes to become ready, the new
+// processes wait for the old leader to go, and the rollout stops the old leader only after that.
+// docs/health.md says more, and how requests find the leader.
 //
 // # What it does not promise
 //
-// The answer of Leader is true at the moment at which it is given, and old when it arrives. It
-// routes requests; it does not fence them. Who writes for the leader sends the token, and the store
-// compares it: package fence has the checks.
+// The answer of Leader is true when it is given, and old when it arrives. It routes requests; it
+// does not fence them. Send the term's token with each write, and let the store compare it: package
+// fence has the checks.
 package health

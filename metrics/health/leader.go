@@ -7,7 +7,7 @@ import (
 	"github.com/succession-dev/succession/elect"
 )
 
-// A Candidate is who may lead: an [elect.Election], or what wraps one.
+// A Candidate may lead: it is an [elect.Election], or wraps one.
 type Candidate interface {
 	ID() string
 	// Term returns the newest term, which may have ended, or nil. It does not block.
@@ -18,16 +18,17 @@ type Candidate interface {
 type Standing struct {
 	Leader bool   `json:"leader"`
 	ID     string `json:"id"` // of this process, also if it does not lead
-	// Token and Deadline are those of the term; they are left out if this process does not lead.
+	// Token and Deadline belong to the term; they are left out if this process does not lead.
 	Token uint64 `json:"token,omitempty"`
-	// Deadline is when the term ends if the coordinator does not confirm the session before. It
-	// is left out of a term that has none.
+	// Deadline is when the term ends if the coordinator does not confirm the session before. It is
+	// left out if the term has no deadline.
 	Deadline *time.Time `json:"deadline,omitempty"`
 }
 
-// Leader returns a handler that answers GET and HEAD: 200 if c leads at that moment, and else 503.
-// The body is a [Standing] as JSON. It asks the process alone and does not block, also if the
-// coordinator cannot be reached. A process with several elections has a handler for each.
+// Leader returns a handler that answers GET and HEAD with 200 if c leads at that moment, and
+// otherwise with 503. The body is a [Standing] as JSON. It asks only this process, so it does not
+// block, also if the coordinator cannot be reached. A process with several elections has a handler
+// for each.
 func Leader(c Candidate) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s := Standing{ID: c.ID()}

@@ -13,13 +13,13 @@ import (
 	"github.com/succession-dev/succession/elect/trace"
 )
 
-// DefaultLimit is for how long work may go on after its term if NewLive is given nothing else.
+// DefaultLimit is how long work may go on after its term if the limit of NewLive is 0.
 const DefaultLimit = time.Minute
 
 // A Live is a handler that fails when the work of a term goes on long after the term has ended: the
-// function of [elect.Election.Run] does not heed its context, or hangs. Such a process leads no
-// more and stands in no line, and only a restart helps it. Waiting in line is no failure, and
-// neither is a coordinator that cannot be reached: a restart would help against neither.
+// function of [elect.Election.Run] ignores its context, or hangs. Such a process does not lead and
+// stands in no line, and only a restart helps. It is no failure to wait in line, or not to reach
+// the coordinator: a restart would not help there.
 //
 // A Live is safe for concurrent use, and has no goroutine and nothing to close.
 type Live struct {
@@ -39,7 +39,7 @@ type Overdue struct {
 // A Liveness is the JSON that a [Live] answers with.
 type Liveness struct {
 	Live    bool      `json:"live"`
-	Overdue []Overdue `json:"overdue,omitempty"` // what goes on for longer than the limit, the oldest first
+	Overdue []Overdue `json:"overdue,omitempty"` // work that goes on for longer than the limit, the oldest first
 }
 
 // NewLive returns a Live that fails when work goes on for longer than limit after its term. Zero
@@ -57,7 +57,7 @@ func (l *Live) Trace(ev trace.Event) {
 	defer l.mu.Unlock()
 	switch ev.Kind {
 	case trace.Ended:
-		if !errors.Is(ev.Err, elect.ErrResigned) { // its work had ended before
+		if !errors.Is(ev.Err, elect.ErrResigned) { // after a resignation its work had ended before
 			l.ended[m] = Overdue{m.Line, ev.Token, time.Now()}
 		}
 	case trace.Left:

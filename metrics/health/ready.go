@@ -10,17 +10,18 @@ import (
 	"github.com/succession-dev/succession/elect/trace"
 )
 
-// A Ready is a handler that fails while this process could not take over: it campaigns, and does not stand in line, as it
-// has not reached the coordinator yet, or is cut off. Who waits in line is ready.
+// A Ready is a handler that fails while this process could not take over: it campaigns, but does
+// not stand in line, because it has not reached the coordinator yet, or is cut off. A process that
+// waits in line is ready.
 //
 // A Ready is safe for concurrent use, and has no goroutine and nothing to close.
 type Ready struct {
 	mu        sync.Mutex
 	begun     bool
-	elections map[string]*campaigns // that are not over
+	elections map[string]*campaigns // with campaigns with campaigns that are not over
 }
 
-// campaigns are those of one election.
+// campaigns are the campaigns of one election.
 type campaigns struct {
 	n        int
 	standing map[backend.Member]bool
@@ -29,14 +30,14 @@ type campaigns struct {
 // A Readiness is the JSON that a [Ready] answers with.
 type Readiness struct {
 	Ready bool `json:"ready"`
-	// Outside are the elections in whose lines this process wants to stand, and does not, in order.
+	// Outside lists, sorted, the elections in whose lines this process wants to stand and does not.
 	Outside []string `json:"outside,omitempty"`
 }
 
 // NewReady returns a Ready that fails until the first campaign stands in line.
 func NewReady() *Ready { return &Ready{elections: make(map[string]*campaigns)} }
 
-// Trace is for [elect.Options] Trace, as that of [Live] is.
+// Trace is for [elect.Options] Trace, like Trace of [Live].
 func (r *Ready) Trace(ev trace.Event) {
 	m := ev.Member
 	m.Pinned = false // a member stays the same when it is pinned
@@ -62,8 +63,9 @@ func (r *Ready) Trace(ev trace.Event) {
 	}
 }
 
-// ServeHTTP answers GET and HEAD: 200 if this process stands in the line of each election in which it campaigns, and else
-// 503. Elections whose campaigns are over do not count, as their work is done. The body is a [Readiness] as JSON.
+// ServeHTTP answers GET and HEAD with 200 if this process stands in the line of each election in
+// which it campaigns, and otherwise with 503. Elections whose campaigns are over do not count,
+// because their work is done. The body is a [Readiness] as JSON.
 func (r *Ready) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	var s Readiness
 	r.mu.Lock()

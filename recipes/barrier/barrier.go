@@ -30,20 +30,20 @@ type Barrier struct {
 }
 
 // New returns a handle on the barrier with the given name on b, for n participants. It does not
-// block and does not talk to the coordinator. o are who this process is, to others who look at the
-// line, the margin, the log; nil means the defaults. Ready, Priority, Site and History must be left out. The
-// caller still has to close b.
+// block and does not talk to the coordinator. o says who this process is to others who look at the
+// line, and has the margin and the log; nil means the defaults. Ready, Priority, Site and History
+// must be left out. The caller still has to close b.
 //
 // If the name or an option is not allowed, or n is less than 1 or more than 5000, every call
 // fails with [backend.ErrInvalid]. Where the backend has no shared members, or no records, every
 // call fails with [errors.ErrUnsupported].
 //
-// All participants must give the same n. A call that finds another number in front of it fails
-// with [backend.ErrInvalid], and the error says both. The number may change as soon as nobody
-// stands in line.
+// All participants must give the same n. If a call finds another number in front of it, it fails
+// with [backend.ErrInvalid], and the error says both numbers. The number may change as soon as
+// nobody stands in line.
 //
-// The names NAME-arrivals and NAME-open are the barrier's: choose a NAME beside which nothing else
-// uses these.
+// The barrier uses the names NAME-arrivals and NAME-open: choose a NAME for which nothing else uses
+// these.
 func New(b backend.Backend, name string, n int, o *elect.Options) *Barrier {
 	br := &Barrier{b: b, name: name, n: n}
 	if o != nil {
@@ -63,17 +63,17 @@ func (b *Barrier) Name() string { return b.name }
 func (b *Barrier) line() string   { return b.name + naming.Arrivals }
 func (b *Barrier) record() string { return b.name + naming.Open }
 
-// Wait blocks until n participants are present, this call among them, and then returns nil. Then
-// it has left the line, so the next call waits for the next round.
+// Wait blocks until n participants are present, this call among them. Then it leaves the line and
+// returns nil, so the next call waits for the next round.
 //
-// Wait also returns nil if the barrier has opened with this call, and its session has ended
-// before it knew. If the session ends before the barrier has opened, Wait joins the line again,
-// at the end. It waits, too, while the coordinator cannot be reached. If hundreds have passed the barrier
-// until it is back, nobody knows whether it was one of them, and Wait fails with [elect.ErrLost].
+// If the session ends before the barrier has opened, Wait joins the line again, at the end. If the
+// barrier had already opened with this call, Wait finds that out and returns nil. While the
+// coordinator cannot be reached, Wait waits. If hundreds have passed the barrier by the time it is
+// back, nobody knows whether this call was one of them, and Wait fails with [elect.ErrLost].
 //
 // If ctx ends first, Wait leaves the line, within [elect.Options] ResignTimeout, and returns the
 // cause of ctx. If the barrier opens at that moment, the others may have counted this call. Wait
-// returns other errors, such as [backend.ErrDenied] or [backend.ErrSealed].
+// also returns other errors, such as [backend.ErrDenied] or [backend.ErrSealed].
 func (b *Barrier) Wait(ctx context.Context) error {
 	in, err := b.enter(ctx)
 	if errors.Is(err, errCounted) {
@@ -82,12 +82,12 @@ func (b *Barrier) Wait(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_ = in.Term().Resign(ctx) // if that fails, it is tried on; who was counted is in nobody's way
+	_ = in.Term().Resign(ctx) // if that fails, a goroutine tries on; a counted member holds up nobody
 	return nil
 }
 
 // enter blocks until the barrier has opened for one more participant. It fails with errCounted if
-// that was counted and had to leave before it knew.
+// this call was counted, but lost its member before it knew.
 func (b *Barrier) enter(ctx context.Context) (*Inside, error) {
 	if err := aBarrier.Check(b.name, &b.o); err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-// Package barrier has several processes begin at the same moment, or end at the same moment.
+// Package barrier makes several processes begin, or end, at the same moment.
 //
 //	b, err := succession.Connect(ctx, "etcd://h1:2379/app")
 //	...
@@ -7,38 +7,39 @@
 //	}
 //	// three processes are here
 //
-// A [Barrier] is passed together: [Barrier.Wait] returns when n participants wait, and then for
-// all n. A [DoubleBarrier] is entered together and left together: nobody's [Inside.Leave] returns
-// before all of the n that entered together have called it, or died.
+// Participants pass a [Barrier] together: when n of them wait, [Barrier.Wait] returns for all n.
+// They enter and leave a [DoubleBarrier] together: [Inside.Leave] returns when all n that entered
+// together have called it, or died.
 //
 // # The line and the record
 //
 // The participants stand in a line that the coordinator keeps, in the order in which they came. A
-// record lists for whom the barrier has opened: who was counted, in each round.
+// record lists the participants for which the barrier has opened, in each round.
 //
 //	NAME-arrivals   a   b   c   |   d  <-  e    it has opened for a, b and c; d counts, e waits for d
 //	NAME-open       {"rounds": [{a, b, c}]}
 //
-// The first for whom it has not opened counts: it watches the line. When n stand there for whom it
-// has not opened, it adds them to the record, on condition that the record has not changed since it
-// was read, and that the writer itself still stands. Everybody else waits for the record, and for
-// whoever is just in front: if the one who counts goes, the next one counts.
+// The first participant for which the barrier has not opened counts: it watches the line. When n
+// such participants stand there, it adds them to the record, on condition that the record has not
+// changed since it was read, and that it still stands itself. All others wait for the record and
+// for the participant just in front: if the one that counts goes, the next one counts.
 //
 // # What it promises
 //
-//   - It opens for n that stood in line at one moment. Whoever has died before that does not count:
-//     its session has ended, and its member has gone. A process that is cut off or paused counts
-//     until the coordinator ends its session; if it was to count the others, they wait until then.
-//   - All n pass, in this session or in the next: a call that was counted, and has lost its session
+//   - It opens for n participants that stood in line at one moment. A participant whose session has
+//     ended before that does not count, because its member has gone. A process that is cut off or
+//     paused counts until the coordinator ends its session. If it was the one to count the others,
+//     they wait until then.
+//   - All n pass, in this session or in the next: a call that was counted, and lost its session
 //     before it knew, finds itself in the record.
-//   - No call is counted twice, whatever becomes of its sessions and of the answers to its requests. The record
-//     names a few hundred of those that were counted last. A call that is back later than that fails, since
-//     nobody knows whether it was counted.
+//   - No call is counted twice, whatever becomes of its sessions and of the answers to its
+//     requests. The record names the last few hundred that were counted. A call that comes back
+//     later fails, because nobody knows whether it was counted.
 //   - Late comers are counted in the next round, which needs no reset, and can open while others are
 //     still inside.
 //
-// A participant that is inside has a context ([recipes.Hold]) that ends before the others can take it for having left, and
-// Put writes only while it is inside.
+// A participant that is inside has a context ([recipes.Hold]). If the participant is lost, the
+// context ends before the others can believe that it has left. Put writes only while it is inside.
 //
 // # What it costs
 //
@@ -47,16 +48,16 @@
 // Heartbeats belong to the session. Where the coordinator reads a line member by member, as
 // ZooKeeper does, each participant reads once the values of those who came before.
 //
-// A join and an exit wake the one who counts; an exit also wakes whoever stands just behind. Only
-// the opening wakes all who wait, also those of the next round, as each of them has to see whether
-// it is for them. Inside a double barrier each exit wakes the first of the round, which stays until
-// all others have gone, and its own exit wakes all.
+// A join and an exit wake the participant that counts; an exit also wakes the participant just
+// behind. Only the opening wakes all that wait, also those of the next round, because each of them
+// has to see whether it opened for it. Inside a double barrier each exit wakes the first of the
+// round. The first stays until all others have gone, and its own exit wakes all.
 //
 // # Other barrier recipes
 //
 // This is the double barrier of ZooKeeper's documentation, Curator's DistributedDoubleBarrier and
 // etcd's concurrency recipe DoubleBarrier. There each participant watches one node that says that
-// the barrier is open, and a late comer finds it open, and passes alone; here it waits for the next
-// round. Curator's DistributedBarrier and kazoo's Barrier, which somebody sets and removes, are a
-// record: see package record.
+// the barrier is open; a late comer finds it open, and passes alone. Here a late comer waits for
+// the next round. Curator's DistributedBarrier and kazoo's Barrier, which somebody sets and
+// removes, are a record here: see package record.
 package barrier

@@ -16,12 +16,12 @@ import (
 // A DoubleBarrier is a process's handle on a barrier that n participants enter together and leave
 // together. It is safe for concurrent use. Each call of Enter is a participant of its own.
 //
-// Those who are inside do not keep the next n from entering: these are another round, and leave
-// together with each other.
+// The next n can enter while others are inside: they are another round, and leave together with
+// each other.
 type DoubleBarrier struct{ b *Barrier }
 
 // NewDouble returns a handle on the double barrier with the given name on b, for n participants;
-// see [New]. It is another one than the [Barrier] of the same name in nothing but how it is left.
+// see [New]. It is the same as the [Barrier] of that name, except in how participants leave it.
 func NewDouble(b backend.Backend, name string, n int, o *elect.Options) *DoubleBarrier {
 	return &DoubleBarrier{New(b, name, n, o)}
 }
@@ -32,8 +32,8 @@ func (d *DoubleBarrier) Name() string { return d.b.name }
 // Enter blocks until n participants are present, this call among them; see [Barrier.Wait]. The
 // caller must call [Inside.Leave] on what it gets.
 //
-// If the barrier has opened with this call, and its session has ended before it knew, Enter fails
-// with [elect.ErrLost]: to the others it has been inside and has left.
+// If the barrier opened with this call, and the session ended before Enter knew, Enter fails with
+// [elect.ErrLost]: for the others this call has been inside and has left.
 func (d *DoubleBarrier) Enter(ctx context.Context) (*Inside, error) {
 	in, err := d.b.enter(ctx)
 	if errors.Is(err, errCounted) {
@@ -42,30 +42,32 @@ func (d *DoubleBarrier) Enter(ctx context.Context) (*Inside, error) {
 	return in, err
 }
 
-// Inside is a participant that is inside a double barrier, or has been: it can be lost, and counts as having left then, as
-// when its session has ended or somebody has removed it from the line. It is safe for concurrent use.
+// Inside is a participant that is inside a double barrier, or has been. It is lost when its session
+// ends or somebody removes it from the line; for the others it has then left. It is safe for
+// concurrent use.
 type Inside struct {
 	recipes.Hold
 	b     backend.Backend
-	round round // who entered together with it, and itself
+	round round // this participant and those that entered with it
 }
 
 // Leave says that this participant is done, and blocks until all of its round are: the n that
-// entered together. Whoever dies, or is lost, has left. Leave returns nil only when none of the
-// round stands in line any more. It may be called again.
+// entered together. A participant that has died, or is lost, has left. Leave returns nil only when
+// none of the round stands in line. It may be called again.
 //
 // If ctx ends first, Leave leaves the line all the same, within [elect.Options] ResignTimeout, and
 // returns the cause of ctx. If this participant was lost before, Leave still waits for the others;
-// that it was lost is what Check says. While the coordinator cannot be reached, Leave waits.
+// Check says that it was lost. While the coordinator cannot be reached, Leave waits.
 func (in *Inside) Leave(ctx context.Context) error {
-	defer in.Term().Resign(ctx) // it has left before, unless the wait has failed
+	defer in.Term().Resign(ctx) // unless the wait has failed, it has already left
 	j := backoff.JitterOf(ctx)
 	return again.Until(ctx, again.Passing, func() (left bool, err error) { return in.step(ctx, j) })
 }
 
 // step takes a step towards the exit, and reports whether all of the round have left. The first of
-// the round stays until all others have gone, and waits for the last; whoever else is done leaves,
-// and waits for the first. So each exit wakes one, and that of the first wakes all.
+// the round stays until all others have gone, and waits for the last. Each of the others leaves
+// when it is done, and waits for the first. So each exit wakes one participant, and that of the
+// first wakes all.
 func (in *Inside) step(ctx context.Context, j backoff.Jitter) (left bool, err error) {
 	s, err := in.b.Session(ctx)
 	if err != nil {

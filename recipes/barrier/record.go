@@ -12,8 +12,8 @@ import (
 	"github.com/succession-dev/succession/internal/value"
 )
 
-// A round is who was counted when a barrier opened: of each call its id, and the position of its
-// member.
+// A round is the calls that were counted when a barrier opened: the id of each, and the position of
+// its member.
 type round map[string]uint64
 
 // has reports whether m was counted in the round.
@@ -22,18 +22,19 @@ func (r round) has(m backend.Member) bool {
 	return ok && r[p.id] == m.Position
 }
 
-// An opening is the record of a barrier: the rounds for which it has opened. It begins unlike that of an
-// election.
+// An opening is the record of a barrier: the rounds for which it has opened. It begins unlike the
+// record of an election.
 //
-// A call whose session has ended looks here, when it is back, whether it was counted before. So a round stays
-// as long as one of its calls stands in line, and after that until a few hundred have been counted since.
+// A call whose session has ended looks here for itself when it has a new one. So a round is kept
+// while one of its calls stands in line, and after that until a few hundred more have been counted.
 type opening struct {
 	Rounds []round `json:"rounds"`
 	// Forgotten is the largest position in a round that was dropped.
 	Forgotten uint64 `json:"forgotten,omitempty"`
 }
 
-// remembered is how many calls the rounds that are kept have at most, but for those of which one stands in line.
+// remembered is how many calls the kept rounds may have, not counting the rounds of which a call
+// stands in line.
 const remembered = 256
 
 func parse(r backend.Record) (o opening, err error) {
@@ -70,7 +71,7 @@ func (o opening) of(id string) round {
 	return nil
 }
 
-// with returns o with one round more, and without those that need not be remembered.
+// with returns o with one more round, and without the rounds that need not be remembered.
 func (o opening) with(r round, line []backend.Member) opening {
 	out := opening{Rounds: []round{r}, Forgotten: o.Forgotten}
 	calls := len(r)
@@ -94,9 +95,9 @@ func (o opening) with(r round, line []backend.Member) opening {
 // forgotten reports whether the call may have been counted in a round that was dropped.
 func (o opening) forgotten(p part) bool { return p.first != 0 && p.first <= o.Forgotten }
 
-// waiting returns those in line who wait for the barrier to open: of each call that was not counted
-// the newest member. An earlier one may stand a while longer than its session. A call that is back, and may have been
-// counted in a round that was dropped, does not wait: it is about to fail.
+// waiting returns the members that wait for the barrier to open: the newest member of each call
+// that was not counted. An earlier member of a call may stand for a while after its session. A call
+// that may have been counted in a dropped round does not wait: it is about to fail.
 func (o opening) waiting(line []backend.Member) (out []backend.Member) {
 	seen := make(map[string]bool)
 	for _, m := range slices.Backward(line) {
@@ -112,8 +113,9 @@ func (o opening) waiting(line []backend.Member) (out []backend.Member) {
 // A part is what a member says of its call, after the ID.
 type part struct {
 	n  int    // the number of participants
-	id string // tells the call from all others; members that it has one after the other share it
-	// first is the position of the call's first member, if this is a later one, and 1 if that is not known.
+	id string // tells the call from all others; all members of the call, one after the other, have it
+	// first is 0 in the call's first member. Later members have the position of that one here, or 1
+	// if it is not known.
 	first uint64
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/succession-dev/succession/internal/view"
 )
 
-// errCounted says that the barrier has opened with a member that this call had, and has lost.
+// errCounted says that the barrier has opened with a member that this call has lost.
 var errCounted = errors.New("the barrier has opened with this call, and its session has ended before it knew")
 
 // A participant is one call that waits for a barrier. If its session ends, it stands in line as
@@ -25,24 +25,25 @@ type participant struct {
 	round round // in which it was counted; nil before
 }
 
-// A session is that of a participant. In it a member is first when the barrier has opened for it.
+// A session is the session of a participant. In it a member is first when the barrier has opened
+// for it.
 //
-// Of those for whom it has not opened the first in line counts: it watches the line, and writes
-// the record. Each other waits for the nearest of them in front, so that there is always one who
-// counts, and for the record.
+// Of the members for which it has not opened, the first in line counts: it watches the line, and
+// writes the record. Each of the others waits for the record, and for the nearest of them in front,
+// so that there is always one that counts.
 type session struct {
 	view.Shared
 	*participant
 	record backend.Record  // as last read; its Version is 0 before
 	line   *backend.Line   // as last read; nil if it has to be read again
-	front  *backend.Member // who is waited for; nil for whoever counts
+	front  *backend.Member // the member to wait for; nil if this one counts
 }
 
 func (p *participant) session(s backend.Session) backend.Session {
 	return &session{Shared: view.Shared{Session: s, Instead: "another coordinator"}, participant: p}
 }
 
-// open returns for whom the barrier has opened, as the record says that was read last.
+// open returns the rounds of the record that was read last.
 func (s *session) open(ctx context.Context) (opening, error) {
 	if s.record.Version == 0 {
 		r, err := s.Get(ctx, s.b.record())
@@ -57,8 +58,8 @@ func (s *session) open(ctx context.Context) (opening, error) {
 	return parse(s.record)
 }
 
-// Ahead says First if the barrier has opened for m. Otherwise it names who is waited for, which is
-// m itself if m counts.
+// Ahead says First if the barrier has opened for m. Otherwise it names the member to wait for,
+// which is m itself if m counts.
 func (s *session) Ahead(ctx context.Context, m backend.Member) (p backend.Place, err error) {
 	err = patiently(ctx, func() (err error) {
 		p, err = s.look(ctx, m)
@@ -115,7 +116,7 @@ func (s *session) look(ctx context.Context, m backend.Member) (backend.Place, er
 		return backend.Place{Ahead: m, Header: p.Header}, nil
 	}
 	_, err = s.Put(ctx, s.record.Name, open.with(r, s.line.Members).encode(), &backend.If{Version: s.record.Version, Member: m})
-	if err != nil { // perhaps it was written: the record tells, and meanwhile others may have gone
+	if err != nil { // it may have been written: the record says so, and members may have gone meanwhile
 		s.record, s.line = backend.Record{}, nil
 		return p, err
 	}
@@ -123,7 +124,7 @@ func (s *session) look(ctx context.Context, m backend.Member) (backend.Place, er
 	return p, nil
 }
 
-// agrees fails if m has gone, or if somebody in front of it waits for another number. So the first
+// agrees fails if m has gone, or if a member in front of it waits for another number. So the first
 // in line decides.
 func (s *session) agrees(m backend.Member) error {
 	i := index(s.line.Members, m)
@@ -145,8 +146,8 @@ func foreign(o backend.Member) error {
 	return fmt.Errorf("barrier: %w line %s: %s stands in it, which waits for no barrier; give the barrier a name beside which nothing else uses that line", backend.ErrInvalid, o.Line, o.Key)
 }
 
-// Join tells no place: that is for Ahead to say. A call that has joined before says so: whoever counts knows then whether
-// it may have been counted.
+// Join returns no place, because Ahead has to find that out. If the call has joined before, its new
+// member says so: the member that counts then knows whether the call may have been counted.
 func (s *session) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
 	if s.first != 0 {
 		value = strings.Replace(value, part{n: s.n, id: s.id}.String(), s.part.String(), 1)
@@ -155,7 +156,7 @@ func (s *session) Join(ctx context.Context, line, value, record string) (backend
 	switch {
 	case err == nil:
 		s.first = cmp.Or(s.first, j.Position)
-	case errors.Is(err, backend.ErrSessionEnded): // it may have stood, and nobody knows where
+	case errors.Is(err, backend.ErrSessionEnded): // the member may have stood, and nobody knows at which position
 		s.first = cmp.Or(s.first, 1)
 	}
 	return j, err
@@ -175,8 +176,8 @@ func (s *session) Gone(ctx context.Context, m backend.Member) error {
 	return patiently(ctx, func() error { return s.news(ctx, m.Line) })
 }
 
-// news waits until the record changes or, if that is sooner, who is waited for has gone or, for
-// whoever counts, the line changes.
+// news waits until the record changes. It returns sooner if front has gone or, for the member that
+// counts, if the line changes.
 func (s *session) news(ctx context.Context, line string) error {
 	var r backend.Record
 	l := s.line
@@ -205,9 +206,8 @@ func (s *session) news(ctx context.Context, line string) error {
 	return nil
 }
 
-// patiently calls f until it succeeds, or fails for another reason than that the coordinator could
-// not be reached, or that somebody wrote at the same time. A member that left the line for such a
-// reason might have been counted already.
+// patiently calls f again if the coordinator could not be reached, or if somebody wrote at the same
+// time. A member that left the line for such a reason might already have been counted.
 func patiently(ctx context.Context, f func() error) error {
 	return again.Try(ctx, func(err error) bool {
 		return again.Passing(err) && !errors.Is(err, backend.ErrSessionEnded) && !errors.Is(err, backend.ErrNotMember)

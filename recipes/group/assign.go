@@ -17,28 +17,29 @@ import (
 	"github.com/succession-dev/succession/internal/rendezvous"
 )
 
-// Assign divides the items over the members that are present, and calls work for each item that is
-// this member's own. All members must call Assign, with the same items: what falls to one that does
-// not is nobody's. A process that only looks on uses Follow and Owners, and does not join.
+// Assign divides the items among the present members, and calls work for each item of this member.
+// All members must call Assign, with the same items: nobody works on the share of a member that
+// does not. A process that only looks on uses Follow and Owners, and does not join.
 //
-// Which member an item falls to follows from the items and the IDs of those present alone. Each has as many
-// as the others, or one more. When a member comes or goes, its share moves and few others do; and when it
-// comes back with its ID, all find their own again. Members with the same ID count as one: what one of them
-// holds, the other waits for.
+// The items and the IDs of the present members alone decide which member an item falls to. Each has
+// as many as the others, or one more. When a member comes or goes, its share moves, and few other
+// items do. When it comes back with its ID, all members get their earlier items again. Members with
+// the same ID count as one: what one of them holds, the other waits for.
 //
 // An owner holds its item as a leader holds an election. So there is at most one owner at a time,
-// whatever the members know of each other, and its term t has a token that grows from owner to
-// owner. Before work begins, a record says who owns the item; see [Group.Owners].
+// whatever the members know of each other. Its term t has a token that grows from owner to owner.
+// Before work begins, a record says who owns the item; see [Group.Owners].
 //
-// The context of work ends when the term ends, when the item has become another's, and when Assign
-// is to end. The item is handed on when work has returned: work that ignores its context holds up
-// the next owner. If the term was lost, Assign campaigns for the item again. If work returns nil
-// before, the item is done as long as it is this member's: it stays with it, and nobody begins it
-// again. If work fails before, Assign ends. If work fails when it was to end, that is logged as a warning.
+// The context of work ends when the term ends, when the item falls to another member, and when
+// Assign is to end. The item is handed on when work has returned: work that ignores its context
+// holds up the next owner. If the term was lost, Assign campaigns for the item again. If work
+// returns nil while its context lasts, the item is done: as long as it falls to this member, nobody
+// begins it again. If work fails while its context lasts, Assign ends. An error of work after that
+// is logged as a warning.
 //
 // Assign blocks until ctx ends, the presence ends, work fails, or another error does not pass by
-// itself. It returns the cause of ctx, that of the presence's context, or that error; and before
-// that, all work has returned and all items have been handed on. If the presence was lost
+// itself. It returns the cause of ctx, the cause of the presence's context, or that error. Before
+// it returns, all work has returned and all items have been handed on. If the presence was lost
 // ([elect.ErrLost]), leave, join, and assign again. Two calls of Assign at a time wait for each
 // other's items.
 //
@@ -58,14 +59,15 @@ func (p *Presence) Assign(ctx context.Context, items []string, work func(ctx con
 	}, work)
 }
 
-// AssignEach is [Presence.Assign] of items that change: each list that the sequence yields replaces the one before, and
-// may be empty. Work on an item that is in the list no more ends, as if the item had become another's. An error that the
-// sequence yields ends AssignEach, and so does its end. All members must be given the same lists, such as those of a
-// record that all follow. For as long as some have another list than the others, an item may be nobody's, and two wait
-// for each other's items; none is ever worked on by two.
+// AssignEach is [Presence.Assign] of items that change: each list that the sequence yields replaces
+// the one before, and may be empty. Work on an item that the new list lacks ends, as if the item
+// had fallen to another member. AssignEach ends when the sequence ends or yields an error. All
+// members must be given the same lists, such as those of a record that all follow. While members
+// have different lists, an item may have no owner, and members may wait for each other's items; but
+// two members never work on one item.
 //
-// AssignEach calls the sequence in a goroutine of its own, and waits for it. So the sequence must end when its own
-// context does; ctx should end no later than that.
+// AssignEach runs the sequence in a goroutine of its own, and waits for it. So the sequence must
+// end when its own context does, and that context should not outlast ctx.
 func (p *Presence) AssignEach(ctx context.Context, items iter.Seq2[[]string, error], work func(ctx context.Context, item string, t *elect.Term) error) error {
 	if items == nil {
 		return fmt.Errorf("group: %w call of AssignEach: it was given no items", backend.ErrInvalid)
@@ -86,7 +88,8 @@ func (p *Presence) AssignEach(ctx context.Context, items iter.Seq2[[]string, err
 	}, work)
 }
 
-// assign divides the items that each tells of. It is called in a goroutine of its own.
+// assign divides the items of each list that each passes on. It calls each in a goroutine of its
+// own.
 func (p *Presence) assign(ctx context.Context, each func(context.Context, func([]string) error) error, work func(ctx context.Context, item string, t *elect.Term) error) error {
 	if work == nil {
 		return fmt.Errorf("group: %w call of Assign: it was given no function", backend.ErrInvalid)
@@ -97,7 +100,7 @@ func (p *Presence) assign(ctx context.Context, each func(context.Context, func([
 	defer cancel(nil)
 	defer context.AfterFunc(p.Context(), func() { cancel(context.Cause(p.Context())) })()
 
-	var mu sync.Mutex // guards those below
+	var mu sync.Mutex // guards the variables below
 	var items, ids []string
 	own := make(map[string]context.CancelFunc)
 	divide := func() {
@@ -158,7 +161,7 @@ func (p *Presence) assign(ctx context.Context, each func(context.Context, func([
 // for the item waits in line until the first has returned.
 func (p *Presence) hold(ctx context.Context, item string, work func(context.Context, string, *elect.Term) error) error {
 	return p.g.election(escape(item)).Run(ctx, func(ctx context.Context, t *elect.Term) error {
-		if p.Check() == nil { // otherwise both were lost, this one was won again, and Assign is about to end
+		if p.Check() == nil { // otherwise the presence was lost too, and Assign is about to end
 			if err := p.g.note(ctx, item, t); err != nil {
 				return err
 			}

@@ -1,4 +1,4 @@
-// Package group says who is present, and divides work over those who are.
+// Package group says which members are present, and divides work among them.
 //
 //	g := group.New(b, "collectors", &group.Options{ID: "web-1"})
 //	return g.Run(ctx, func(ctx context.Context, p *group.Presence) error { // and again, if the session was lost
@@ -15,30 +15,32 @@
 //	collectors-item-web   w3 <- w1           w3 has to hand this one on, and w1 waits for it
 //	collectors-owners     mail web           who owned each item last, and since when
 //
-// Those present are shared members of one line ([backend.Sharer]), so that none waits for another.
+// All present are shared members of one line ([backend.Sharer]), so that none waits for another.
 // They go when they leave, or when their sessions end. A member's value is a record, written on
-// condition that the member stands; values that the dead have left behind are deleted by whoever
-// joins next.
+// condition that the member stands. Members that died leave their values; the next member that
+// joins deletes them.
 //
 // # Who is present
 //
-// [Group.Follow] tells of each join and exit, with the values that members joined with: what is known of them for
-// good, such as an address. [Group.Members] looks once, and has what they have set since. That wakes nobody: such
-// values may change often, such as how far somebody has come, and whoever wants to know looks from time to time.
+// [Group.Follow] tells of each join and exit, with the values that members joined with: facts that
+// do not change, such as an address. [Group.Members] looks once, and has the values that members
+// have set since. To set a value wakes nobody, so it may change often, such as the progress of
+// work. Look from time to time if you want to know it.
 //
 // # Who does what
 //
-// [Presence.Assign] gives each item to one of those present. Each member computes by itself which
-// items fall to it, from the items and the IDs of those present; none has two more than another. Two members can disagree on these for a moment,
-// so what falls to a member is only what it campaigns for: it owns an item when it leads the
-// item's election. When others come or go, it hands on what falls to them, and campaigns for what
-// falls to it by then. [Presence.AssignEach] does that also when the items change.
+// [Presence.Assign] gives each item to one present member. Each member computes by itself which
+// items fall to it, from the items and the IDs of all that are present; none has two more than
+// another. Two members can disagree about who is present for a moment. So a member only campaigns
+// for the items that fall to it: it owns an item when it leads the item's election. When members
+// come or go, it hands on what falls to others then, and campaigns for what falls to it.
+// [Presence.AssignEach] does that also when the items change.
 //
 // # What it does not promise
 //
-// Who is present is as the coordinator sees it: a member that has died stands until its session
-// has ended. For so long its items are nobody's, and so they are from the moment in which a member
-// that is cut off gives them up.
+// The coordinator decides who is present: a member that has died stands until its session has
+// ended. Until then nobody owns its items. The same is true of a member that is cut off, from the
+// moment in which it gives up its items.
 //
 // A group does not go through a migration (package migrate).
 //

@@ -19,14 +19,15 @@ import (
 	"github.com/succession-dev/succession/recipes"
 )
 
-// Options are the optional settings of a [Group]. They are those of an election: who this member
-// is (ID), its value until it sets another one (Value), the margin, the log. Trace is told of the
-// member and of each item that it stands in line for. Nil and the zero value mean the defaults.
+// Options are the optional settings of a [Group]. They are those of an election: ID says who this
+// member is, Value is its value until it sets another one. Trace is told of the member and of each
+// item that it stands in line for. Nil and the zero value mean the defaults.
 //
 // An ID that stays the same when the process is started again lets [Presence.Assign] find the
 // same items again. The default ID does not.
 //
-// Ready, Priority and Site must be left out, as members stand together. History is that of each item.
+// Ready, Priority and Site must be left out, because members stand together. History is for the
+// history of each item.
 type Options = elect.Options
 
 var aGroup = recipe.Recipe{Package: "group", Owner: naming.Group, History: true}
@@ -44,7 +45,7 @@ type Group struct {
 // [backend.ErrInvalid], and Join also if an option is not. The caller still has to close b.
 //
 // The group uses the names NAME-members, NAME-values, NAME-owners, and those that begin with
-// NAME-item-: choose a NAME beside which nothing else has these.
+// NAME-item-: choose a NAME for which nothing else uses these.
 func New(b backend.Backend, name string, o *Options) *Group {
 	g := &Group{b: b, name: name}
 	if o != nil {
@@ -76,7 +77,7 @@ func (g *Group) session(ctx context.Context) (backend.Session, error) {
 	return g.b.Session(ctx)
 }
 
-// misused says that others stand in the line of the members.
+// misused says that something else uses the line of the members.
 func (g *Group) misused(err error) error {
 	return fmt.Errorf("group: %w group %s: its line %s is used for an election or a lock; give the group a name beside which nothing else uses it: %w", backend.ErrInvalid, g.name, g.line(), err)
 }
@@ -85,9 +86,9 @@ func (g *Group) misused(err error) error {
 // gets, also after the presence was lost. Once Join has returned, ctx has no effect on it. Each
 // call joins as another member.
 //
-// Join blocks for about two round trips: one request to join, and one for the list of values. Where joining
-// does not tell what stands in front it takes two more. If others have set values, it reads the line, to
-// see whether they have died and left these behind, and deletes up to sixteen that were, with a
+// Join blocks for about two round trips: one request to join, and one for the list of values. Where
+// joining does not tell the place, it takes two more. If there are values, Join reads the line to
+// see which of their members have died, and deletes up to sixteen values of such members, with a
 // request for each. While the coordinator cannot be reached, Join tries on until ctx ends.
 //
 // It fails with [backend.ErrInvalid] if others use the line for something else, such as an
@@ -108,9 +109,9 @@ func (g *Group) Join(ctx context.Context) (*Presence, error) {
 	return p, nil
 }
 
-// A Presence is the time in which this process is a member of the group. It can be lost, and does not come back then: leave,
-// and join again, as [Group.Run] does. Token is larger than that of every member that joined before. It is safe for
-// concurrent use.
+// A Presence is the time in which this process is a member of the group. It can be lost, and then
+// does not come back: leave, and join again, as [Group.Run] does. Token is larger than that of
+// every member that joined before. It is safe for concurrent use.
 type Presence struct {
 	recipes.Hold
 	g   *Group
@@ -118,8 +119,7 @@ type Presence struct {
 }
 
 // Set changes this member's value, which has at most [backend.MaxValue] bytes of text. It wakes
-// nobody: others see it the next time that they look ([Group.Members]), or somebody joins or
-// leaves.
+// nobody: others see it the next time that they call [Group.Members].
 //
 // It is one request, guarded by the presence: it fails with [backend.ErrNotMember] or
 // [backend.ErrSessionEnded] when the member has gone. After [backend.ErrUnavailable] the value
@@ -134,15 +134,15 @@ func (p *Presence) Set(ctx context.Context, value string) error {
 }
 
 // Leave ends the presence: it deletes the member's value, if there is one, and leaves the line.
-// These are two requests. Leave blocks until the coordinator has confirmed both, for each at most
-// for [Options] ResignTimeout, whether ctx has ended or not. Calling it again returns the same
+// These are two requests. Leave blocks until the coordinator has confirmed both, at most for
+// [Options] ResignTimeout each, whether ctx has ended or not. Calling it again returns the same
 // result. Call it when Assign has returned: it does not wait for that.
 //
 // An error means that the member still stands; see [elect.Term.Resign].
 func (p *Presence) Leave(ctx context.Context) error {
 	if p.set.Swap(false) {
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.g.o.ResignTimeout)
-		_ = p.Delete(bounded, p.g.value(p.Term().Member()), 0) // if it stays, whoever joins next sweeps it
+		_ = p.Delete(bounded, p.g.value(p.Term().Member()), 0) // if it stays, the next member that joins sweeps it
 		cancel()
 	}
 	return p.Term().Resign(ctx)
@@ -155,13 +155,14 @@ func (g *Group) value(m backend.Member) string {
 	return naming.At(g.name, naming.Values, m.Position)
 }
 
-// sweepMost is how many values one Join deletes at most. One would do: for each that was left
-// behind, somebody has joined.
+// sweepMost is how many values one Join deletes at most. One would be enough, because each value
+// that was left behind belongs to one join.
 const sweepMost = 16
 
 // sweep deletes values of members that died. Nobody can write them again: the coordinator refuses
-// that, as the member has gone. It leaves alone whoever joined after this member, as that may
-// stand without standing in the line that was read. If it fails, the next one sweeps.
+// that, because the member has gone. It leaves the values of members that joined after this one,
+// because these may stand although they are not in the line that was read. If it fails, the next
+// join sweeps.
 func (p *Presence) sweep(ctx context.Context) {
 	s, err := p.g.b.Session(ctx)
 	if err != nil {

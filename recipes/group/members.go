@@ -13,12 +13,13 @@ import (
 	"github.com/succession-dev/succession/internal/value"
 )
 
-// A Member is one who is present.
+// A Member is a member that is present.
 type Member struct {
 	ID string `json:"id"`
-	// Value is the Value of the Options with which the member joined or, as Members tells it, what it has set last.
+	// Value is the Value of the Options with which the member joined. In the answer of Members it
+	// is the value that the member has set last, if it has set one.
 	Value string `json:"value,omitempty"`
-	// Token is that of its presence. It tells apart two members with the same ID.
+	// Token is the token of the member's presence. It tells apart two members with the same ID.
 	Token uint64 `json:"token"`
 }
 
@@ -43,7 +44,7 @@ func (g *Group) Members(ctx context.Context) ([]Member, error) {
 		return nil, err
 	}
 	records, err := s.ReadAll(ctx, g.values())
-	if err != nil && !errors.Is(err, errors.ErrUnsupported) { // without records nobody can have set a value
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) { // without records no member can have set a value
 		return nil, err
 	}
 	set := make(map[string]backend.Record, len(records))
@@ -54,15 +55,16 @@ func (g *Group) Members(ctx context.Context) ([]Member, error) {
 }
 
 // Follow yields who is present, at once, and then whenever a member has joined or gone, each with the
-// value with which it joined. It does not join. Each step blocks until there is a change. [Presence.Set]
-// is none, and Follow does not tell what was set: ask [Group.Members] for that.
+// value with which it joined. It does not join. Each step blocks until there is a change.
+// [Presence.Set] is not such a change, and Follow does not yield what was set: ask [Group.Members]
+// for that.
 //
 // Follow never goes back to an earlier state. A slow consumer may miss states, but never the
 // newest one. If the coordinator cannot be reached, it waits in silence, so what it yielded last
 // may be out of date then.
 //
-// Whoever follows costs the coordinator one watch. A change costs each of them the reading of the
-// line, which is as few requests in a long line as in a short one, whatever the members have set.
+// Each follower costs the coordinator one watch. After a change each follower reads the line, which
+// takes no more requests for a long line than for a short one.
 //
 // The sequence ends with an error: the cause of ctx, or an error that does not pass by itself.
 func (g *Group) Follow(ctx context.Context) iter.Seq2[[]Member, error] {
@@ -84,9 +86,9 @@ func (g *Group) Follow(ctx context.Context) iter.Seq2[[]Member, error] {
 // errEnough ends follow when the consumer has seen enough.
 var errEnough = errors.New("enough was seen")
 
-// follow calls tell with the line, and again with each later state of it. It returns when ctx
-// ends, or with an error that does not pass by itself, also one of tell. If an error of tell may
-// pass, tell is called again, with the line as it is then.
+// follow calls tell with the line, and again with each later state of it. It returns when ctx ends,
+// or with an error, its own or tell's, that does not pass by itself. If an error of tell may pass,
+// follow calls tell again, with the line as it then is.
 func (g *Group) follow(ctx context.Context, tell func(backend.Line) error) error {
 	var seen state // the newest state that tell was told
 	doubt := again.Doubt[backend.Line]{Same: backend.Line.SameMembers}
@@ -113,7 +115,7 @@ func (g *Group) follow(ctx context.Context, tell func(backend.Line) error) error
 	})
 }
 
-// A state is that of the line, as it was seen.
+// A state is a state of the line, as it was seen.
 type state struct {
 	line    backend.Line
 	known   bool            // there is one
@@ -126,8 +128,8 @@ func (v *state) sees(s backend.Session, line backend.Line) {
 	v.newest = max(v.newest, newest(line))
 }
 
-// after reports whether line may be a state before v: one stands there again that had gone, or
-// the newest of v does not stand there.
+// after reports whether line may be a state before v: a member that had gone stands in it again, or
+// the newest member of v does not.
 func (v *state) after(line backend.Line) bool {
 	return newest(line) < newest(v.line) || slices.ContainsFunc(line.Members, func(m backend.Member) bool {
 		stood := slices.ContainsFunc(v.line.Members, func(o backend.Member) bool { return o.Position == m.Position })
@@ -135,7 +137,7 @@ func (v *state) after(line backend.Line) bool {
 	})
 }
 
-// newest returns the largest position of those who stand in the line, or 0 if nobody does.
+// newest returns the largest position in the line, or 0 if it is empty.
 func newest(line backend.Line) (position uint64) {
 	for _, m := range line.Members {
 		position = max(position, m.Position)
@@ -144,7 +146,8 @@ func newest(line backend.Line) (position uint64) {
 }
 
 // look returns the line, at once if it has not been seen before. Otherwise it waits for about a
-// session time for another state of it. A watch may die unseen: so it then reads the line.
+// session time for another state of it. Then it reads the line in any case, because a watch may die
+// unseen.
 func (g *Group) look(ctx context.Context, seen state, j backoff.Jitter) (s backend.Session, line backend.Line, err error) {
 	if s, err = g.session(ctx); err != nil {
 		return s, line, err
@@ -163,9 +166,9 @@ func (g *Group) look(ctx context.Context, seen state, j backoff.Jitter) (s backe
 	return s, line, err
 }
 
-// present returns the members of the group among those who stand in the line, each with the value that it has set, if
-// that is among the records set, or else with the one that it joined with. Others, which have joined the line by
-// mistake, wait behind them for ever, and do no harm.
+// present returns the members of the group that stand in the line. Each has its value from the
+// records set, or if there is none the value that it joined with. Members that are not of the group
+// have joined the line by mistake; they wait for ever, and do no harm.
 func (g *Group) present(line backend.Line, set map[string]backend.Record) ([]Member, error) {
 	members := []Member{} // never nil, which would be null as JSON
 	for _, m := range line.Members {

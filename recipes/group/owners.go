@@ -20,7 +20,7 @@ type Owner struct {
 	Item string `json:"item"`
 	// ID is the member's; empty if nobody has owned the item yet.
 	ID string `json:"id,omitempty"`
-	// Token is that of the term in which the member owns the item.
+	// Token is the token of the term in which the member owns the item.
 	Token uint64 `json:"token,omitempty"`
 	// Since is when that term began, on the owner's clock; zero while it begins.
 	Since time.Time `json:"since,omitzero"`
@@ -30,12 +30,12 @@ type Owner struct {
 
 // Owners returns who owns each of the items, in the order in which they are given; without any, of
 // all items that were ever owned. It blocks for about two round trips, with two requests for each
-// item, sixteen items at a time; to find all items takes one request more. Its error matches
+// item, sixteen items at a time, and one request more to find all items. Its error matches
 // [errors.ErrUnsupported] if the backend has no records.
 //
-// Who owns an item now is read from the item's line. Who owned it last stands in a record, which
-// outlives the owner. The records of items that are used no longer stand below NAME-owners/ until
-// somebody deletes them.
+// Owners reads from the item's line who owns it now, and from a record, which outlives the owner,
+// who owned it last. These records stand below NAME-owners/ until somebody deletes them, also those
+// of items that are not used any more.
 func (g *Group) Owners(ctx context.Context, items ...string) ([]Owner, error) {
 	s, err := g.session(ctx)
 	if err != nil {
@@ -71,7 +71,7 @@ func (g *Group) Owners(ctx context.Context, items ...string) ([]Owner, error) {
 		case errors.Is(err, elect.ErrNoLeader):
 		case err != nil:
 			return err
-		case l.Token != o.Token: // it has not noted yet that it is the owner
+		case l.Token != o.Token: // the owner has not noted yet that it is the owner
 			o.ID, o.Token, o.Since, o.Held = l.ID, l.Token, time.Time{}, true
 		default:
 			o.Held = true
@@ -90,20 +90,20 @@ func unassigned(err error) error {
 	return recordless(err, "use another coordinator to assign items")
 }
 
-// owners is where the records of owners are, and owner that of an item's.
+// owners is the folder of the owners' records, and owner the record of one item's owner.
 func (g *Group) owners() string { return g.name + naming.Owners }
 
 func (g *Group) owner(item string) string { return g.owners() + "/" + escape(item) }
 
 // election returns the election of an item's owners. Its name stands beside that of the group, not
-// below it, as etcd cannot keep a line within another.
+// below it, because etcd cannot keep a line within another.
 func (g *Group) election(escaped string) *elect.Election {
 	return elect.New(g.b, g.name+naming.Item+escaped, &g.o)
 }
 
 // escape makes any item a part of a name: letters, digits, '.' and '-' stay as they are, and every
-// other byte becomes '_' with two hexadecimal digits. So does a '.' at the beginning, as "." and
-// ".." are no names.
+// other byte becomes '_' with two hexadecimal digits. So does a '.' at the beginning, because "."
+// and ".." are not allowed as names.
 func escape(item string) string {
 	var b strings.Builder
 	for i := range len(item) {
@@ -122,7 +122,7 @@ func parseOwner(value []byte) (o Owner, err error) {
 	if len(value) > 0 {
 		err = json.Unmarshal(value, &o)
 	}
-	o.Held = false // which the line says
+	o.Held = false // the line says whether it is held
 	o.Since = clock.Believable(o.Since)
 	return o, err
 }

@@ -11,12 +11,14 @@ import (
 	"github.com/succession-dev/succession/elect"
 )
 
-// Run keeps this process a member of the group: it joins, calls fn with the presence, and joins again when that was lost.
-// The context of fn ends when the presence is lost, and when ctx ends. Run waits for fn, and then leaves. A member
-// that has joined again has another token, and nothing of what it has set before.
+// Run keeps this process in the group: it joins, calls fn with the presence, and joins again when
+// the presence was lost. The context of fn ends when the presence is lost, and when ctx ends. Run
+// waits for fn, and then leaves. After it has joined again, the member has another token, and not
+// the value that it had set.
 //
-// Run returns what fn returns while it is present, nil included; the cause of ctx, if ctx ends; or an error that does not pass by
-// itself, such as [backend.ErrDenied]. If fn panics, Run leaves and passes the panic on.
+// Run returns what fn returns while it is present, nil included; the cause of ctx, if ctx ends; or
+// an error that does not pass by itself, such as [backend.ErrDenied]. If fn panics, Run leaves and
+// passes the panic on.
 func (g *Group) Run(ctx context.Context, fn func(ctx context.Context, p *Presence) error) error {
 	if fn == nil {
 		return fmt.Errorf("group: %w call of Run: it was given no function", backend.ErrInvalid)

@@ -13,19 +13,18 @@ import (
 
 // All blocks until it holds all the locks, or ctx ends. It takes them one after the other, in
 // the order of their names, so that two processes that want some of the same locks never wait
-// for each other. If one cannot be had, or one that it has is lost while it waits for another, All unlocks
-// those that it holds and returns that error; it is otherwise like [Mutex.Lock].
+// for each other. If All cannot get one of the locks, or loses one while it waits for another, it
+// unlocks those that it holds and returns the error. It is otherwise like [Mutex.Lock].
 //
-// Locks of different backends, and of different names on a backend that are one lock in truth,
-// have no common order. So all of them should be of one backend. All fails with
-// [backend.ErrInvalid] if there is none, or two have the same name: the second would wait for
-// the first.
+// Locks of different backends have no common order, nor have two names that mean one lock. So all
+// locks should be of one backend. All fails with [backend.ErrInvalid] if no lock is given, or if
+// two have the same name: the second would wait for the first.
 func All(ctx context.Context, locks ...*Mutex) (*HeldAll, error) {
 	return all(ctx, locks, (*Mutex).Lock)
 }
 
-// TryAll is [All] that does not wait for others: if one of the locks is not to be had at once,
-// TryAll unlocks those that it holds already and returns [ErrLocked].
+// TryAll is [All] that does not wait for others: if one of the locks is not free, TryAll unlocks
+// those that it already holds and returns [ErrLocked].
 func TryAll(ctx context.Context, locks ...*Mutex) (*HeldAll, error) {
 	return all(ctx, locks, (*Mutex).TryLock)
 }
@@ -42,12 +41,12 @@ func all(ctx context.Context, locks []*Mutex, take func(*Mutex, context.Context)
 	}
 	h := new(HeldAll)
 	h.ctx, h.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	ctx, cancel := context.WithCancelCause(ctx) // ends, too, when one of those that it has is lost
+	ctx, cancel := context.WithCancelCause(ctx) // also ends when a lock that it already has is lost
 	defer cancel(nil)
 	defer context.AfterFunc(h.ctx, func() { cancel(context.Cause(h.ctx)) })()
 	for _, m := range inOrder {
 		one, err := take(m, ctx)
-		if err == nil && h.ctx.Err() != nil { // another was lost while this one was waited for
+		if err == nil && h.ctx.Err() != nil { // another lock was lost during the wait for this one
 			h.locks = append(h.locks, one)
 			err = context.Cause(h.ctx)
 		}

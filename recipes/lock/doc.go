@@ -11,8 +11,8 @@
 //
 // # The line
 //
-// A [Mutex] is an election in which whoever leads holds the lock. Those who ask for it stand in
-// a line that the coordinator keeps, in the order in which they asked:
+// A [Mutex] is an election in which the leader holds the lock. All that ask for the lock stand in a
+// line that the coordinator keeps, in the order in which they asked:
 //
 //	a  <-  b  <-  c        a holds; b waits until a has gone, c until b has gone
 //
@@ -46,6 +46,6 @@
 //
 // This is the lock of ZooKeeper's documentation ("Locks"), Curator's InterProcessMutex, kazoo's
 // Lock and etcd's concurrency.Mutex. Unlike them, it says when a lock is lost, before another
-// holds it, and it hands out a token. Consul's api.Lock has no line: whoever comes first after
-// a release holds it, and a release wakes everybody who waits.
+// holds it, and it hands out a token. Consul's api.Lock has no line: the first that comes after a
+// release holds it, and a release wakes all that wait.
 package lock

@@ -10,17 +10,16 @@ import (
 	"github.com/succession-dev/succession/recipes"
 )
 
-// Options are the optional settings of a [Mutex]. They are those of an election: who this
-// process is, to others who look at the line, the margin, the log. Nil and the zero value mean
-// the defaults.
+// Options are the optional settings of a [Mutex]. They are those of an election; ID says who this
+// process is, to others who look at the line. Nil and the zero value mean the defaults.
 type Options = elect.Options
 
 // ErrLocked says that somebody else holds the lock, or waits for it; see [Mutex.TryLock].
 var ErrLocked = errors.New("locked by another")
 
 // A Mutex is a process's handle on a lock that one process holds at a time. It is safe for
-// concurrent use. Each call of Lock or TryLock asks for the lock by itself: of two goroutines
-// of one process, too, one waits for the other.
+// concurrent use. Each call of Lock or TryLock asks for the lock by itself, so two goroutines of
+// one process also wait for each other.
 type Mutex struct{ e *elect.Election }
 
 // NewMutex returns a handle on the lock with the given name on b. It does not block and does not
@@ -48,9 +47,9 @@ func (m *Mutex) Lock(ctx context.Context) (*Held, error) {
 }
 
 // TryLock is [Mutex.Lock] that does not wait for others: if somebody holds the lock, or waits for
-// it, TryLock returns [ErrLocked] after four round trips at most. So it can when two try at once:
-// then one of them, and sometimes neither, holds the lock. While the coordinator cannot be
-// reached TryLock tries on until ctx ends.
+// it, TryLock returns [ErrLocked] after four round trips at most. If two calls try at the same
+// moment, both may return it. While the coordinator cannot be reached TryLock tries on until ctx
+// ends.
 func (m *Mutex) TryLock(ctx context.Context) (*Held, error) {
 	return try(ctx, m.e)
 }
@@ -77,6 +76,6 @@ func held(t *elect.Term, err error) (*Held, error) {
 // coordinator has confirmed, at most for [Options] ResignTimeout, whether ctx has ended or not.
 // Calling it again returns the same result. It is not an error that the lock was lost before.
 //
-// An error means that the lock is held on. A goroutine unlocks it as soon as that is possible,
-// and the end of the session does so in any case.
+// An error means that the lock is still held. A goroutine unlocks it as soon as that is possible,
+// and the end of the session unlocks it in any case.
 func (h *Held) Unlock(ctx context.Context) error { return h.Term().Resign(ctx) }

@@ -14,9 +14,9 @@ import (
 // writer alone. It is safe for concurrent use. Each call asks for the lock by itself.
 //
 // All stand in one line, in the order in which they asked. A reader holds the lock as soon as no
-// writer stands in front of it, and waits for the nearest writer alone. A writer waits for
-// whoever is just in front. So nobody starves: a reader that asks after a writer does not pass
-// it. The exit of a writer wakes the readers up to the next writer, and nobody else.
+// writer stands in front of it, and waits for the nearest writer alone. A writer waits for the
+// member just in front. So nobody starves: a reader that asks after a writer does not pass it. The
+// exit of a writer wakes the readers up to the next writer, and nobody else.
 type RWMutex struct {
 	write, read *elect.Election
 	err         error // what is wrong with the options
@@ -25,10 +25,10 @@ type RWMutex struct {
 var anRWMutex = recipe.Recipe{Package: "lock", Owner: naming.Lock, History: true}
 
 // NewRWMutex returns a handle on the lock with the given name on b; see [NewMutex]. Where the
-// backend has no shared members, RLock fails with [errors.ErrUnsupported]. If Ready, Priority or Site is set,
-// every call fails with [backend.ErrInvalid]. Of readers no history is kept.
+// backend has no shared members, RLock fails with [errors.ErrUnsupported]. If Ready, Priority or
+// Site is set, every call fails with [backend.ErrInvalid]. No history is kept of readers.
 //
-// The lock and the [Mutex] of the same name are the same: that is its writers' side.
+// The [Mutex] of the same name is the same lock, for writers only.
 func NewRWMutex(b backend.Backend, name string, o *Options) *RWMutex {
 	return &RWMutex{elect.New(b, name, o), elect.New(view.Of(b, shared), name, o), anRWMutex.CheckOptions(name, o)}
 }

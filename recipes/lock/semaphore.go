@@ -18,9 +18,9 @@ import (
 // A Semaphore is a process's handle on a lock that up to n processes hold at a time. It is safe
 // for concurrent use. Each call asks for a slot by itself.
 //
-// The holders stand together in the line NAME-slots: the first n of it hold a slot. Those who wait
-// stand in a second line, NAME-waiting, and only the first of them joins the line of the holders. So
-// of those who wait one alone watches the holders, and an exit wakes two: the one that gets the slot,
+// The holders stand together in the line NAME-slots: the first n of it hold a slot. All that wait
+// stand in a second line, NAME-waiting, and only the first of them joins the line of the holders.
+// So only one that waits watches the holders, and an exit wakes two: the one that gets the slot,
 // and the one whose turn is next.
 type Semaphore struct {
 	name         string
@@ -32,11 +32,12 @@ type Semaphore struct {
 var aSemaphore = recipe.Recipe{Package: "lock", Owner: naming.Semaphore}
 
 // NewSemaphore returns a handle on the semaphore with the given name on b; see [NewMutex]. All
-// processes must give the same n: with a larger one, a process also takes slots that the others
-// do not have. If n is less than 1, or Ready, Priority, Site or History is set, every call fails with [backend.ErrInvalid]. Where the backend
-// has no shared members, every call fails with [errors.ErrUnsupported].
+// processes must give the same n: a process with a larger n takes slots that do not exist for the
+// others. If n is less than 1, or Ready, Priority, Site or History is set, every call fails with
+// [backend.ErrInvalid]. Where the backend has no shared members, every call fails with
+// [errors.ErrUnsupported].
 //
-// The semaphore has the lines NAME-slots and NAME-waiting: choose a NAME beside which nothing else
+// The semaphore uses the lines NAME-slots and NAME-waiting: choose a NAME for which nothing else
 // uses these. A [Mutex] called NAME is another lock.
 func NewSemaphore(b backend.Backend, name string, n int, o *Options) *Semaphore {
 	turn, slot := new(Options), new(Options)
@@ -58,7 +59,8 @@ func NewSemaphore(b backend.Backend, name string, n int, o *Options) *Semaphore 
 func (s *Semaphore) holders() string { return s.name + naming.Slots }
 func (s *Semaphore) waiting() string { return s.name + naming.Waiting }
 
-// waitingAlone returns what passes on the steps of whoever waits for a turn: a turn is no slot.
+// waitingAlone returns a func that passes on only the steps of waiting for a turn, because a turn
+// is no slot.
 func waitingAlone(f func(trace.Event)) func(trace.Event) {
 	return func(ev trace.Event) {
 		if f != nil && (ev.Kind == trace.Waiting || ev.Kind == trace.Retrying) {
@@ -84,8 +86,8 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*Held, error) {
 	return s.acquire(ctx, func(e *elect.Election) (*Held, error) { return try(ctx, e) })
 }
 
-// acquire takes its turn, and then a slot. The turn only keeps the line of the holders short. So
-// it does not matter if it is lost meanwhile.
+// acquire takes its turn, and then a slot. The turn only keeps the line of the holders short, so it
+// does no harm if the turn is lost meanwhile.
 func (s *Semaphore) acquire(ctx context.Context, stand func(*elect.Election) (*Held, error)) (*Held, error) {
 	if s.err != nil {
 		return nil, s.err
@@ -98,7 +100,7 @@ func (s *Semaphore) acquire(ctx context.Context, stand func(*elect.Election) (*H
 		return nil, err
 	}
 	slot, err := stand(s.slots)
-	turn.Unlock(ctx) // if that fails, it is tried on: nobody else can take a turn until then
+	turn.Unlock(ctx) // if that fails, a goroutine tries on: nobody else can take a turn until then
 	return slot, err
 }
 
@@ -108,7 +110,7 @@ type slotSession struct {
 	n int
 
 	mu    sync.Mutex
-	front []backend.Member // all in front of the member that the newest Ahead has said to wait
+	front []backend.Member // the members in front of the one that the newest Ahead has told to wait
 }
 
 func (s *slotSession) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
@@ -144,7 +146,7 @@ func (s *slotSession) WatchPlace(ctx context.Context, m backend.Member, p *backe
 	return view.WatchPlace(ctx, s, s.Session, m, p)
 }
 
-// Gone also returns when another goes that stands in front, if Ahead has said to wait for m: any
+// If Ahead has said to wait for m, Gone also returns when another member in front goes, because any
 // exit may make room.
 func (s *slotSession) Gone(ctx context.Context, m backend.Member) error {
 	s.mu.Lock()

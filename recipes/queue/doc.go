@@ -1,5 +1,5 @@
-// Package queue keeps items in a line until somebody has worked on each of them, also if those
-// who put them and those who take them come and go.
+// Package queue keeps items in a line until somebody has worked on each of them, although the
+// processes that put and take them come and go.
 //
 //	q := queue.New(b, "mails", nil)
 //	err := q.Put(ctx, "to: alice")
@@ -22,44 +22,47 @@
 //	mails-claims   a:i2  b:i1              a has taken i2, b has taken i1
 //	mails-turn     c  <-  d  <-  e         c takes the next item; d waits until c has one
 //
-// An item belongs to no session, and stands until it is confirmed. Whoever takes it joins the line
-// of the claims, with a member that says for which item it is. Of several claims for one item the
-// first one holds ([backend.Sharer] Claim). So a claim is a term of an election among those who claim the same item
-// ([recipes.Hold]): it has a token, it says when it is lost, and it ends with its session. An item
-// whose taker dies is then free at its place, in front of all that were put later.
+// An item belongs to no session, and stands until it is confirmed. A taker joins the line of the
+// claims, with a member that names the item. Of several claims for one item only the first holds
+// ([backend.Sharer] Claim). So a claim is a term of an election among the takers of one item
+// ([recipes.Hold]): it has a token, it says when it is lost, and it ends with its session. The item
+// of a taker that dies is then free again at its place, in front of all that were put later.
 //
-// Those who wait for an item stand in the third line, and only its first looks at the other two. So
-// an item wakes one of those who wait, however many they are, and then the one whose turn is next.
+// Takers that wait for an item stand in the third line, and only the first of them looks at the
+// other two lines. So an item wakes one taker, however many wait, and then the one whose turn is
+// next.
 //
 // # Twice
 //
 // An item is worked on once as long as nothing goes wrong. It is worked on again if its taker loses
-// the claim before it has confirmed: the work may have been done, and nobody knows. So work must
-// be harmless when it is done twice, or be done under one of the two numbers that tell:
+// the claim before it has confirmed: the work may have been done, and nobody knows. So either work
+// must do no harm when it is done twice, or it must use one of two numbers:
 //
-//   - [Item] ID is the same for all who take an item. A store that remembers the IDs in the
+//   - [Item] ID is the same for all takers of an item. A store that remembers the IDs in the
 //     transaction that does the work does it once.
-//   - The token ([recipes.Hold.Token]) is larger than that of everybody who took the item before. A
-//     store that refuses smaller tokens than it has seen for the item is safe from a taker that was
-//     paused, and goes on with work that another has by now.
+//   - The token ([recipes.Hold.Token]) is larger than that of every earlier taker of the item. A
+//     store that refuses tokens smaller than the largest it has seen for the item is safe from a
+//     taker that was paused, and goes on although another has the item by now.
 //
-// [Item.Done] is refused by the coordinator, in the same atomic step, once the claim has gone. So
-// of all who took an item one at most has confirmed it.
+// Once the claim has gone, the coordinator refuses [Item.Done], in the same atomic step. So at most
+// one of all takers of an item confirms it.
 //
-// Work that fails is tried again by whoever takes the item next, which may be the same process at once. [Item.ReturnAfter] has
-// everybody go on with the other items meanwhile.
+// Work that fails is tried again by the next taker of the item, which may be the same process at
+// once. After [Item.ReturnAfter] all go on with the other items meanwhile.
 //
 // # What it costs
 //
-// To put: one request, and one more where there is a Limit, which reads all items, or two when it is nearly reached. To take an item that is there: four,
-// to take a turn, to find the item, claim it and give the turn back; to confirm it: two. That is on etcd. On Consul a claim takes
-// one more, and a turn two. On ZooKeeper, where requests are smaller, to take and to confirm an item takes sixteen, in ten
-// round trips. Of those who wait for an item the first has a watch on the items and one on the claims, and each of the
-// others one on the member just in front.
+// To put takes one request. With a Limit it takes one more, which reads all items, or two more when
+// the queue is nearly full. To take an item that is there takes four: take a turn, find the item,
+// claim it, give the turn back. To confirm it takes two. That is on etcd. On Consul a claim takes
+// one more, and a turn two. On ZooKeeper, where requests are smaller, to take and to confirm an
+// item takes sixteen, in ten round trips. The first taker that waits has a watch on the items and
+// one on the claims; each of the others has one on the member just in front.
 //
-// How many items stand does not count. On etcd a take reads a few of them, one more than are claimed. On ZooKeeper there is no
-// such request: it reads the list of their names. On Consul there is none either, so a session reads the whole
-// line once for some sixty items that it takes.
+// The cost does not depend on how many items stand. On etcd a take reads a few of them, one more
+// than are claimed. On ZooKeeper there is no such request: it reads the list of their names. On
+// Consul there is none either, so a session reads the whole line once for about sixty items that it
+// takes.
 //
 // # Other queue recipes
 //

@@ -23,12 +23,12 @@ import (
 
 // Options are the optional settings of a [Queue]. Nil and the zero value mean the defaults.
 type Options struct {
-	// Options are those of an election. ID says who takes an item, to whoever lists the queue.
-	// Trace is told of the line of those who wait for their turn and of that of the claims; the
-	// Member of an event says of which. Value, Ready, Priority, Site and History must be left out.
+	// Options are those of an election. ID says who has taken an item, to people who list the
+	// queue. Trace is told of two lines, that of the turns and that of the claims; the Member of an
+	// event says which. Value, Ready, Priority, Site and History must be left out.
 	elect.Options
-	// Limit is how many items may stand in the queue, those that are taken included. 0 means
-	// that there is no limit. All who put must give the same.
+	// Limit is how many items may stand in the queue, those that are taken included. 0 means that
+	// there is no limit. All processes that put must give the same Limit.
 	Limit int
 }
 
@@ -41,11 +41,11 @@ const idLength = 26
 var (
 	// ErrFull says that as many items stand in the queue as [Options] Limit allows.
 	ErrFull = errors.New("queue is full")
-	// ErrEmpty says that no item is there to be taken: none stands in the queue, or others have
-	// taken all that do.
+	// ErrEmpty says that there is no item to take: the queue is empty, or others have taken all
+	// items.
 	ErrEmpty = errors.New("no item to take")
 	// ErrLost says that a claim was lost before the item was known to be confirmed: the item
-	// goes to another taker. Only if an answer of the coordinator was lost too, it may have
+	// goes to another taker. Only if an answer of the coordinator was lost too, the item may have
 	// been confirmed nevertheless.
 	ErrLost = errors.New("claim lost")
 )
@@ -58,7 +58,7 @@ type Queue struct {
 	limit int
 	o     elect.Options // of the claims
 	turns *elect.Election
-	roomy atomic.Bool // the newest Put has found room for more: the next one need not look first
+	roomy atomic.Bool // the newest Put has found room for more items, so the next one need not look first
 	err   error       // what is wrong with the arguments of New
 }
 
@@ -68,8 +68,8 @@ type Queue struct {
 // [errors.ErrUnsupported]; where it has no shared members, items can be put, and not taken. The
 // caller still has to close b.
 //
-// The queue has the lines whose names end with -items, -claims and -turn; see the package comment.
-// Choose a name so that nothing else uses these.
+// The queue uses the lines NAME-items, NAME-claims and NAME-turn; see the package comment. Choose a
+// NAME for which nothing else uses these.
 func New(b backend.Backend, name string, o *Options) *Queue {
 	if o == nil {
 		o = new(Options)
@@ -100,18 +100,19 @@ func (q *Queue) Name() string { return q.name }
 func (q *Queue) items() string  { return q.name + naming.ItemsOf }
 func (q *Queue) claims() string { return q.name + naming.Claims }
 
-// Put puts a value at the end of the queue. It blocks for about one round trip. If there is a Limit, it reads the items
-// after that, and the first time, and when it has found the queue nearly full, also before. If as many items stand as that allows, Put fails with [ErrFull]. However many put at
-// once, no more stand for longer than Put takes, unless one that is too many is taken before it
-// can be removed: that one counts as put.
+// Put puts a value at the end of the queue. It blocks for about one round trip. If there is a
+// Limit, Put reads the items afterwards; it reads them before, too, if it is the first Put or the
+// last one has found the queue nearly full. If the queue is full, Put fails with [ErrFull]. If many
+// put at once, more items than the Limit may stand for as long as Put takes. If one of these is
+// taken before Put can remove it, it counts as put.
 //
 // A value is text of at most [MaxValue] bytes; otherwise Put fails with [backend.ErrInvalid].
 //
 // While the coordinator cannot be reached, Put tries on until ctx ends. If its answer is lost, Put
 // looks whether the item stands, and appends it again only if it does not. So the item is put once,
-// unless it was taken and confirmed before that look, or its first request is delayed for longer:
-// then it is put twice, under one ID. After an error other than ErrFull and ErrInvalid it may have
-// been put.
+// with two exceptions: it was taken and confirmed before that look, or its first request arrives
+// after that look. Then it is put twice, with the same ID. After an error other than ErrFull and
+// ErrInvalid it may have been put.
 func (q *Queue) Put(ctx context.Context, value string) error {
 	if err := cmp.Or(q.err, checkValue(value)); err != nil {
 		return err
@@ -134,8 +135,8 @@ func checkValue(value string) error {
 	return nil
 }
 
-// put appends what is to be stored, if it does not stand already, and removes it again if it
-// stands beyond the limit. tried says that it may stand.
+// put appends an item with the value stored, and removes it again if it is beyond the limit. If
+// tried is set, the item may already stand, and put appends it only if it does not.
 func (q *Queue) put(ctx context.Context, stored string, tried bool) error {
 	s, err := q.b.Session(ctx)
 	if err != nil {
@@ -170,10 +171,10 @@ func (q *Queue) put(ctx context.Context, stored string, tried bool) error {
 		return err
 	}
 	q.roomy.Store(len(l.Members) < q.limit)
-	if at = indexOf(stored, l); at < q.limit { // it is not there any more if it has been taken and confirmed
+	if at = indexOf(stored, l); at < q.limit { // it is not there if it has been taken and confirmed
 		return nil
 	}
-	// Removing it as a taker does makes sure that no taker has it.
+	// put removes it as a taker does, so that no taker can have it.
 	item, err := q.claim(ctx, l.Members[at])
 	if errors.Is(err, errTaken) {
 		return nil
@@ -193,7 +194,7 @@ func (q *Queue) full(items int) error {
 	return fmt.Errorf("queue: %s: %w: it has %d items, and its Limit is %d", q.name, ErrFull, items, q.limit)
 }
 
-// explain says what to do where the backend has no items, or something else stands in the queue's lines.
+// explain says what to do if the backend has no items, or if something else uses the queue's lines.
 func (q *Queue) explain(err error) error {
 	if errors.Is(err, backend.ErrForeign) {
 		return fmt.Errorf("queue: %s: %w; or give the queue another name", q.name, err)
@@ -211,10 +212,10 @@ func passing(err error) bool {
 
 // An Entry is one item as it stands in the queue.
 type Entry struct {
-	ID       string // of the Put; no other item has it, but for a copy that Put speaks of
+	ID       string // the ID that Put gave it; no other item has it, except a copy (see [Queue.Put])
 	Value    string
 	Position uint64 // in the coordinator's log; it grows from item to item
-	Taker    string // the ID of who has taken it; empty if it is free
+	Taker    string // the ID of the process that has taken it; empty if it is free
 	Token    uint64 // of the taker's claim; 0 if it is free
 }
 
@@ -229,7 +230,7 @@ func (q *Queue) Len(ctx context.Context) (int, error) {
 	return len(l.Members), err
 }
 
-// List returns the items in their order, and who has taken them. It blocks for about two round
+// List returns the items in order, and says who has taken them. It blocks for about two round
 // trips.
 func (q *Queue) List(ctx context.Context) ([]Entry, error) {
 	s, err := q.session(ctx)
@@ -241,7 +242,7 @@ func (q *Queue) List(ctx context.Context) ([]Entry, error) {
 		return nil, err
 	}
 	taken := make(map[string]backend.Member)
-	for _, m := range slices.Backward(claims.Members) { // of several for an item the first one holds
+	for _, m := range slices.Backward(claims.Members) { // of several claims for an item the first one holds
 		subject, _ := kit.SubjectOf(m)
 		taken[subject] = m
 	}
@@ -256,7 +257,7 @@ func (q *Queue) List(ctx context.Context) ([]Entry, error) {
 	return entries, nil
 }
 
-// session returns a session whose reads show what is now.
+// session returns a session whose reads show the present state.
 func (q *Queue) session(ctx context.Context) (backend.Session, error) {
 	if q.err != nil {
 		return nil, q.err
@@ -268,8 +269,8 @@ func (q *Queue) session(ctx context.Context) (backend.Session, error) {
 	return s, s.Refresh(ctx)
 }
 
-// look reads the claims and then the items. Whoever confirms an item removes it first, and its
-// claim after that. So an item of which the claim has gone for that reason is not shown.
+// look reads the claims and then the items. Done removes the item first, and then its claim. So
+// look never shows a confirmed item as free.
 func (q *Queue) look(ctx context.Context, s backend.Session) (claims, items backend.Line, err error) {
 	if claims, err = s.Line(ctx, q.claims()); err != nil {
 		return claims, items, err
@@ -296,7 +297,8 @@ func (q *Queue) readItems(ctx context.Context, s backend.Session) (backend.Line,
 	return l, nil
 }
 
-// isItem reports whether Put can have made m. Others may write what they like, and the one who takes it runs a command with it.
+// isItem reports whether Put can have made m. Others may write anything into the line, and a taker
+// may run a command with it.
 func isItem(m backend.Member) bool {
 	return m.Pinned && len(m.Value) > idLength && m.Value[idLength] == '\n' && backend.CheckValue(m.Value) == nil &&
 		!strings.ContainsFunc(m.Value[:idLength], func(r rune) bool { return !('A' <= r && r <= 'Z' || '2' <= r && r <= '7') })

@@ -14,13 +14,13 @@ import (
 // Take takes the first item that is free, and blocks until there is one or ctx ends. The caller
 // must call [Item.Done] or [Item.Return] on what it gets, also after the claim was lost.
 //
-// Those who wait get items in the order in which they came. If ctx ends first, Take leaves all
+// Calls that wait get items in the order in which they came. If ctx ends first, Take leaves all
 // lines, within [Options] ResignTimeout, and returns the cause of ctx. Once an item is taken, ctx
-// has no effect on it. Take waits on, at the end of the line, when the session ends or the
-// coordinator cannot be reached.
+// has no effect on it. When the session ends or the coordinator cannot be reached, Take waits on,
+// at the end of the line.
 //
-// It returns other errors, such as [backend.ErrDenied]. If it meets something among the claims that is no claim, or in front
-// of the free items that is no item, it says what, and takes nothing.
+// It returns other errors, such as [backend.ErrDenied]. If it finds a member that is no claim among
+// the claims, or one that is no item in front of the free items, it names that and takes nothing.
 func (q *Queue) Take(ctx context.Context) (item *Item, err error) {
 	if q.err != nil {
 		return nil, q.err
@@ -33,9 +33,9 @@ func (q *Queue) Take(ctx context.Context) (item *Item, err error) {
 }
 
 // TryTake is [Queue.Take] that does not wait for an item: if none is free, it returns [ErrEmpty].
-// It does not wait behind those who wait for items either, and may take one before them. It
-// blocks for about two round trips, on ZooKeeper for four. While the coordinator cannot be reached, it tries on until
-// ctx ends.
+// It does not wait behind calls of Take either, and may take an item before them. It blocks for
+// about two round trips, on ZooKeeper for four. While the coordinator cannot be reached, it tries
+// on until ctx ends.
 func (q *Queue) TryTake(ctx context.Context) (item *Item, err error) {
 	if q.err != nil {
 		return nil, q.err
@@ -47,14 +47,15 @@ func (q *Queue) TryTake(ctx context.Context) (item *Item, err error) {
 	return item, err
 }
 
-// takeInTurn waits for its turn, and then for an item. If the turn is lost meanwhile, another has
-// it: takeInTurn then fails. That would do no harm, for the claims decide who has an item.
+// takeInTurn waits for its turn, and then for an item. If the turn is lost meanwhile, takeInTurn
+// fails, because another has the turn. To go on would do no harm either: the claims decide who has
+// an item.
 func (q *Queue) takeInTurn(ctx context.Context) (item *Item, err error) {
 	turn, err := q.turns.Campaign(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer turn.Resign(ctx) // if that fails, it is tried on: nobody else has a turn until then
+	defer turn.Resign(ctx) // if that fails, a goroutine tries on: nobody else has a turn until then
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(turn.Context(), func() { cancel(context.Cause(turn.Context())) })()
@@ -87,8 +88,8 @@ func (q *Queue) takeFree(ctx context.Context) (*Item, error) {
 	return q.claim(ctx, item)
 }
 
-// change waits until an item may be free, at most for about a session time. Only who has
-// the turn calls it, so that an item wakes one.
+// change waits until an item may be free, at most for about a session time. Only the taker that has
+// the turn calls it, so that an item wakes one taker.
 func (q *Queue) change(ctx context.Context, j backoff.Jitter) error {
 	s, err := q.b.Session(ctx)
 	if err != nil {
@@ -99,7 +100,7 @@ func (q *Queue) change(ctx context.Context, j backoff.Jitter) error {
 		return err
 	}
 	if _, err := s.Free(ctx, q.items(), q.claims()); !errors.Is(err, backend.ErrTaken) {
-		return err // one has become free before the look
+		return err // an item has become free before the look
 	}
 	return again.ForAWhile(ctx, s, j, func(ctx context.Context) error {
 		return again.Either(ctx, func(ctx context.Context) error {

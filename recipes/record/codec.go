@@ -16,9 +16,9 @@ type Codec[T any] struct {
 	Decode func([]byte) (T, error)
 }
 
-// JSON is the codec of encoding/json. It refuses to decode a record in which more follows the
-// value. Fields that T does not have are ignored, so that an older program can read what a newer
-// one writes.
+// JSON is the codec of encoding/json. It refuses to decode a record if more text follows the value.
+// Fields that T does not have are ignored, so that an older program can read what a newer one
+// writes.
 func JSON[T any]() Codec[T] {
 	return Codec[T]{
 		Encode: func(v T) ([]byte, error) { return json.Marshal(v) },

@@ -10,16 +10,16 @@
 //	}
 //
 // A [Value] is a process's handle on one record. Every write gives the record another
-// [backend.Version]. A write that names a version succeeds only while the record still has it, so
-// that of two who change it at the same time neither overwrites the other unseen:
+// [backend.Version]. A write that names a version succeeds only while the record still has it. So
+// if two processes change a record at the same time, neither overwrites the other's change unseen:
 // [Value.CompareAndSet], and [Value.Update], which tries again.
 //
-// A leader, or the holder of a lock, writes with [Value.SetAs]: the coordinator refuses the write
-// once another can lead, in the same atomic step, whatever clocks do.
+// A leader, or the holder of a lock, writes with [Value.SetAs]: once another can lead, the
+// coordinator refuses the write, in the same atomic step, whatever clocks do.
 //
 // A record is small: at most [backend.MaxRecord] bytes, and often read rather than often written.
-// Each who follows it costs the coordinator one watch. A value that changes many times a second
-// is better read from time to time ([Value.Get]), or kept elsewhere.
+// Each follower costs the coordinator one watch. A value that changes many times a second is better
+// read from time to time ([Value.Get]), or kept elsewhere.
 //
 // The name of a record must not be that of an election, nor lie below it: E and E/x are the
 // header and the members of election E. Names are otherwise free; see [backend.CheckName].

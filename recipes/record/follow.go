@@ -9,9 +9,9 @@ import (
 	"github.com/succession-dev/succession/internal/again"
 )
 
-// Follow yields the record as it is, at once, and then at each change; a deletion is an entry
-// that does not exist. A slow consumer may miss states, but never the newest one. Each step
-// blocks until there is a change.
+// Follow yields the record at once, and again at each change. After a deletion it yields an entry
+// that does not exist. A slow consumer may miss states, but never the newest one. Each step blocks
+// until there is a change.
 //
 // Follow never goes back to an earlier state. If the coordinator cannot be reached, it waits in
 // silence, so what it yielded last may be out of date then.
@@ -30,7 +30,7 @@ func (v *Value[T]) Follow(ctx context.Context) iter.Seq2[Entry[T], error] {
 			if err == nil && r.Version < newest && r.Version != 0 {
 				err = doubt.Earlier(r.Version)
 			}
-			if err != nil || r.Version == 0 { // no change for a session time
+			if err != nil || r.Version == 0 { // there was no change for a session time
 				return false, err
 			}
 			doubt.Settled()

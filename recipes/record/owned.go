@@ -10,16 +10,17 @@ import (
 	"github.com/succession-dev/succession/internal/header"
 )
 
-// owned is what a Value knows of who owns the record.
+// owned is what a Value knows about whether a line owns its record.
 type owned struct {
 	mu    sync.Mutex
 	free  bool            // no line owns the name
-	known backend.Version // that the record was seen to have, when it was no header; 0 if none was seen
+	known backend.Version // a version in which the record was seen not to be a header; 0 if there is none
 }
 
-// change calls write with the version at, and makes sure that the record is not the header of an election. at
-// = 0 means that the record may have any version. Then change reads it, and has write replace what it has read;
-// if somebody else writes in between, change tries again. guarded says that write is that of a [Guard].
+// change calls write with the version at, and makes sure that the record is not the header of an
+// election. If at is 0, the record may have any version: change then reads it, and lets write
+// replace just that version; if somebody else writes in between, change tries again. guarded says
+// that write belongs to a [Guard].
 func (v *Value[T]) change(ctx context.Context, at backend.Version, guarded bool, write func(context.Context, backend.Session, backend.Version) (backend.Version, error)) (backend.Version, error) {
 	s, err := v.b.Session(ctx)
 	if err != nil {
@@ -55,7 +56,7 @@ func (v *Value[T]) change(ctx context.Context, at backend.Version, guarded bool,
 		if err == nil {
 			v.owned.mu.Lock()
 			defer v.owned.mu.Unlock()
-			if v.owned.known = now; now == backend.Absent { // by a deletion, which is told by no version
+			if v.owned.known = now; now == backend.Absent { // after a deletion no version is known
 				v.owned.known = 0
 			}
 			return now, nil
@@ -64,7 +65,7 @@ func (v *Value[T]) change(ctx context.Context, at backend.Version, guarded bool,
 			return 0, err
 		}
 		known = 0
-		if !look { // the version was known from before
+		if !look { // the version was known before
 			continue
 		}
 		if err := wait.After(ctx, err); err != nil {

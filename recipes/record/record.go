@@ -9,15 +9,16 @@ import (
 	"github.com/succession-dev/succession/internal/again"
 )
 
-// ErrDecode says that a record is there and cannot be understood: the codec refuses it.
+// ErrDecode says that there is a record, and that the codec refuses it.
 var ErrDecode = errors.New("record cannot be decoded")
 
 // A Value is a process's handle on one record. It is safe for concurrent use.
 //
 // A Value writes nothing that belongs to an election, a lock, a queue or a group E: the record E, whose
 // header keeps tokens growing, the records beside it, such as E.fence, and what lies below E/, where it
-// could be taken for a member. It then fails with [backend.ErrInvalid]. To find that out, the first write
-// blocks for some round trips more, and a write for two more if somebody else has written meanwhile.
+// could be taken for a member. It then fails with [backend.ErrInvalid]. To find that out, the first
+// write blocks for a few more round trips. A later write blocks for two more if somebody else has
+// written meanwhile.
 type Value[T any] struct {
 	b     backend.Backend
 	name  string
@@ -45,10 +46,10 @@ type Entry[T any] struct {
 // Exists reports whether there is a record.
 func (e Entry[T]) Exists() bool { return e.Version != backend.Absent }
 
-// Get returns the record as it is now: whatever write of whomever had been answered when Get was called, Get
-// shows it or a later one. It blocks for about a round trip, or two where [backend.Refresher] takes one. That there is no
-// record is no error. It fails with [ErrDecode] if the codec refuses the record, and then returns its
-// version with the error, so that the caller can replace it.
+// Get returns the record as it is now. It shows every write that was answered before Get was
+// called, or a later one. It blocks for about a round trip, or two where [backend.Refresher] takes
+// one. It is no error that there is no record. If the codec refuses the record, Get fails with
+// [ErrDecode], and returns the record's version with the error, so that the caller can replace it.
 func (v *Value[T]) Get(ctx context.Context) (Entry[T], error) {
 	s, err := v.b.Session(ctx)
 	if err != nil {
@@ -99,17 +100,17 @@ func (v *Value[T]) SetAs(ctx context.Context, g Guard, at backend.Version, value
 	})
 }
 
-// Update reads the record, has change say what it is to be, and writes that on condition that
-// nobody else has written meanwhile; otherwise it begins again. It returns what it has written.
-// If change fails, Update changes nothing and returns that error. So Update blocks as long as
-// others are faster, and while the coordinator cannot be reached, until ctx ends.
+// Update reads the record, calls change for the new value, and writes that on condition that nobody
+// else has written meanwhile; otherwise it begins again. It returns what it has written. If change
+// fails, Update changes nothing and returns that error. Update blocks as long as others are faster,
+// or the coordinator cannot be reached, until ctx ends.
 //
 // change may be called several times, and with the zero value if there is no record. A write
 // whose answer was lost may have happened: Update then finds a newer version, and calls change
-// for that. So change must be right for a value that it has changed before.
+// for that. So change must also be right for a value that it has already changed.
 func (v *Value[T]) Update(ctx context.Context, change func(T) (T, error)) (Entry[T], error) {
 	var e Entry[T]
-	refused := false // by change, with whatever error
+	refused := false // change has failed
 	err := again.Try(ctx, func(err error) bool { return !refused && again.Passing(err) }, func() (err error) {
 		if e, err = v.Get(ctx); err != nil {
 			return err
@@ -147,8 +148,8 @@ func (v *Value[T]) unguarded(ctx context.Context, s backend.Session, b []byte, a
 	return s.Put(ctx, v.name, b, &backend.If{Version: at})
 }
 
-// write writes the value by put, if the record has the version at, or whatever it has if at is [backend.Any]. guarded says
-// that put is that of a [Guard].
+// write writes the value by put, if the record has the version at, or whatever it has if at is
+// [backend.Any]. guarded says that put belongs to a [Guard].
 func (v *Value[T]) write(ctx context.Context, at backend.Version, value T, guarded bool, put put) (backend.Version, error) {
 	b, err := v.encode(value)
 	if err != nil {

@@ -13,19 +13,19 @@ import (
 
 // Cold looks for a started task that nobody runs, runs it, and then looks on, until ctx ends. The
 // machine is bound to no task: it joins the line of one where nobody stands, and leaves it again if
-// another was faster. What run is given, what it returns and what Cold returns is as for
+// another was faster. The arguments and results of run, and the result of Cold, are as for
 // [Standby.Hot].
 //
-// Of the machines that run nothing, one alone looks; the others stand behind it, in a line of their
-// own, and cost nothing. The one that looks is woken when a task is started, or when the first in
-// the line of one goes; otherwise it looks again about once in a session time. A task that it does
-// not get is run by whoever was faster.
+// Of the machines that run nothing, only one looks. The others stand behind it, in a line of their
+// own, and cost nothing. The machine that looks is woken when a task is started, or when the first
+// in the line of a task goes; otherwise it looks again about once in a session time. A task that it
+// does not get is run by a machine that was faster.
 func (s *Standby) Cold(ctx context.Context, run func(context.Context, *Run) error) error {
 	if run == nil {
 		return errNoFunction("Cold")
 	}
 	for {
-		// The turn only keeps others from looking at the same time. So it does not matter if it
+		// The turn only keeps others from looking at the same time, so it does no harm if the turn
 		// is lost meanwhile.
 		turn, err := s.idle.Campaign(ctx)
 		if err != nil {
@@ -53,8 +53,8 @@ func (s *Standby) find(ctx context.Context) (task string, t *elect.Term, err err
 	return task, t, needsRecords(err)
 }
 
-// look looks at each task once. If somebody runs each of them, look waits until that may have
-// changed, and returns no term.
+// look looks at each task once. If all of them are run, look waits until that may have changed, and
+// returns no term.
 func (s *Standby) look(ctx context.Context, j backoff.Jitter) (string, *elect.Term, error) {
 	se, err := s.b.Session(ctx)
 	if err != nil {

@@ -16,19 +16,20 @@ import (
 // and the task is started: it runs the task, or stands by. While the task is stopped or finished,
 // the first in line waits until it is started, and the others behind it do nothing.
 //
-// The context of run ends when the task is stopped, with the cause [ErrStopped]; when it has another configuration, with
-// [ErrConfigured]; when somebody moves it, with [elect.ErrAsked]; when the run is
-// lost, with an [elect.LostError]; and when ctx ends. Hot then waits for run, drops what it returns,
-// leaves the line, and stands at its end again. If run returns while its context lasts,
+// The context of run ends when ctx ends; when the task is stopped, with the cause [ErrStopped];
+// when the task gets another configuration, with [ErrConfigured]; when somebody moves the task,
+// with [elect.ErrAsked]; and when the run is lost, with an [elect.LostError]. Hot then waits for
+// run, drops what it returns, leaves the line, and stands at its end again. If run returns while
+// its context lasts,
 //
 //   - nil says that the task is finished: that is recorded, and nobody runs the task before the
 //     next Start;
 //   - an error is what Hot returns, and what [Status] says of the task until it runs again.
 //
-// Where nil cannot be recorded, since the run is lost at that moment, the task is run again. Hot
-// returns the cause of ctx if ctx ends, or an error that does not pass by itself, such as
-// [backend.ErrDenied]. Before it returns, run has returned and the machine has left the line, as
-// [elect.Election.Run] says. If run panics, Hot leaves the line and passes the panic on.
+// If the run is lost before nil is recorded, the task is run again. If ctx ends, Hot returns the
+// cause of ctx; it also returns an error that does not pass by itself, such as [backend.ErrDenied].
+// Before it returns, run has returned and the machine has left the line, as [elect.Election.Run]
+// says. If run panics, Hot leaves the line and passes the panic on.
 func (s *Standby) Hot(ctx context.Context, task string, run func(context.Context, *Run) error) error {
 	if err := s.check(task); err != nil {
 		return err
@@ -51,8 +52,9 @@ func errNoFunction(call string) error {
 	return fmt.Errorf("task: %w call of %s: it was given no function", backend.ErrInvalid, call)
 }
 
-// lead runs the task under the term t, and resigns that. If the task is not started, lead waits for
-// that, or if waits is false returns. It returns nil if the machine is to stand, or to look, again.
+// lead runs the task under the term t, and then resigns t. If the task is not started, lead waits
+// until it is, or returns if waits is false. It returns nil if the machine is to stand in line, or
+// to look, again.
 func (s *Standby) lead(ctx context.Context, t *elect.Term, task string, waits bool, run func(context.Context, *Run) error) error {
 	defer t.Resign(ctx)
 	alive, cancel := during(ctx, t)
@@ -82,10 +84,11 @@ func (s *Standby) lead(ctx context.Context, t *elect.Term, task string, waits bo
 	return outcome(ctx, alive, t, err)
 }
 
-// follow sends the configuration to started when the task is started, and calls cancel when it is no more, or has another
-// configuration, or, if waits is false, is not started.
+// follow sends the configuration to started when the task is started. It calls cancel when the task
+// is stopped after that, or gets another configuration, or, if waits is false, when it is not
+// started.
 func (s *Standby) follow(ctx context.Context, cancel context.CancelCauseFunc, task string, waits bool, started chan<- string) {
-	var begun *string // with which configuration
+	var begun *string // the configuration with which the run has begun; nil before
 	for e, err := range record.New(s.b, s.definition(task), record.JSON[definition]()).Follow(ctx) {
 		switch {
 		case err == nil && e.Value.State == Started:
@@ -99,7 +102,7 @@ func (s *Standby) follow(ctx context.Context, cancel context.CancelCauseFunc, ta
 			}
 		case err != nil && !errors.Is(err, record.ErrDecode):
 			cancel(needsRecords(err))
-		case !waits: // what cannot be understood does not say that the task is to run
+		case !waits: // a record that cannot be understood does not say that the task is to run
 			cancel(ErrStopped)
 			return
 		}

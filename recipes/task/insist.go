@@ -9,14 +9,14 @@ import (
 	"github.com/succession-dev/succession/internal/again"
 )
 
-// insist calls f again as long as its error may pass and ctx lasts, and the term is not lost under which f works. f must
-// be right if an earlier call of it has had its effect.
+// insist calls f again as long as its error may pass, ctx lasts, and the term under which f works
+// is not lost. f must also be right if an earlier call of it has had its effect.
 func insist(ctx context.Context, f func() error) error {
 	return again.Try(ctx, func(err error) bool { return again.Passing(err) && !errors.Is(err, elect.ErrLost) }, f)
 }
 
 // guarded returns the error of a call that the coordinator does only while the member of t stands.
-// If it has gone, that is a [*elect.LostError].
+// If the member has gone, the error is a [*elect.LostError].
 func guarded(t *elect.Term, err error) error {
 	if errors.Is(err, backend.ErrNotMember) || errors.Is(err, backend.ErrSessionEnded) {
 		return &elect.LostError{Election: t.Member().Line, Token: t.Token(), Err: err}
@@ -34,8 +34,9 @@ func during(ctx context.Context, t *elect.Term) (context.Context, context.Cancel
 	}
 }
 
-// outcome returns why a machine stands no more, after work has ended with err; nil if it is to
-// stand again. The context of the work is alive, one of [during], and that of the machine is ctx.
+// outcome returns why a machine does not go on after work has ended with err, or nil if it is to
+// stand in line again. alive is the context of the work, from [during], and ctx that of the
+// machine.
 func outcome(ctx, alive context.Context, t *elect.Term, err error) error {
 	over := overOf(alive, t)
 	var lost *elect.LostError
@@ -43,7 +44,7 @@ func outcome(ctx, alive context.Context, t *elect.Term, err error) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.As(err, &lost) && lost.Election == t.Member().Line && lost.Token == t.Token():
-		return nil // the coordinator has said so before the term knew
+		return nil // the coordinator has refused a write before the term knew of its end
 	case over == nil, errors.Is(over, elect.ErrResigned):
 		return err
 	case errors.Is(over, elect.ErrLost), errors.Is(over, elect.ErrAsked), errors.Is(over, ErrStopped), errors.Is(over, ErrConfigured):
@@ -52,8 +53,9 @@ func outcome(ctx, alive context.Context, t *elect.Term, err error) error {
 	return over
 }
 
-// overOf returns why work under t must not go on, or nil. It also notices a pause of the process.
+// overOf returns why work under t must not go on, or nil if it may. It also notices a pause of the
+// process.
 func overOf(alive context.Context, t *elect.Term) error {
-	_ = t.Check() // alive ends with the term
+	_ = t.Check() // if Check ends the term, alive ends with it
 	return context.Cause(alive)
 }

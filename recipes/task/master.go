@@ -51,8 +51,8 @@ func (p *Pool) given(ctx context.Context, s backend.Session) (map[uint64]given, 
 	return all, nil
 }
 
-// lead is the work of the master, under the term t: it gives each worker that has nothing to do the
-// next task. All that it knows is stored, so the next master goes on from there.
+// lead is the work of the master, under the term t: it gives the next task to each worker that has
+// none. All that it knows is stored, so the next master goes on from there.
 func (p *Pool) lead(ctx context.Context, t *elect.Term) error {
 	wait := backoff.New(ctx)
 	for {
@@ -60,7 +60,7 @@ func (p *Pool) lead(ctx context.Context, t *elect.Term) error {
 		if ctx.Err() != nil || !again.Passing(err) {
 			return err
 		}
-		// What was written is not certain, or the term is about to end.
+		// It is not certain what was written, or the term is about to end.
 		if err := wait.After(ctx, err); err != nil {
 			return err
 		}
@@ -68,8 +68,8 @@ func (p *Pool) lead(ctx context.Context, t *elect.Term) error {
 }
 
 func (p *Pool) assignAll(ctx context.Context, t *elect.Term, wait *backoff.Backoff) error {
-	// Whatever is read after a write is at least as new, so all that the master before has
-	// written is seen.
+	// Reads after a write are at least as new as that write, so this master sees all that the one
+	// before has written.
 	if err := t.Acknowledge(ctx); err != nil {
 		return needsRecords(err)
 	}
@@ -82,7 +82,8 @@ func (p *Pool) assignAll(ctx context.Context, t *elect.Term, wait *backoff.Backo
 		return err
 	}
 	for {
-		// In this order: what a worker that has gone had removed is then seen to be removed.
+		// The workers are read before the tasks: if a worker has gone, the tasks that it removed
+		// are then seen to be removed.
 		workers, err := s.Line(ctx, p.workers())
 		if err != nil {
 			return err
@@ -118,12 +119,12 @@ func (p *Pool) assignAll(ctx context.Context, t *elect.Term, wait *backoff.Backo
 	}
 }
 
-// assign gives each worker that has no task the next one. A task is given to another worker only
-// when the presence of the one before has gone: that one's context has then ended. Of those that
-// have no task, the one that got its last task first is the next.
+// assign gives the next task to each worker that has none, first to the worker whose last task is
+// the oldest. It gives a task to another worker only when the presence of the worker before has
+// gone, because that one's context has then ended.
 //
-// What a worker that has gone was given stays until another has been given it, so that the number
-// of runs is kept.
+// The assignment of a worker that has gone stays until another worker has the task, so that the
+// number of runs is kept.
 func (p *Pool) assign(ctx context.Context, t *elect.Term, all map[uint64]given, workers, todo []backend.Member) error {
 	standing, taken, present := make(map[uint64]bool), make(map[uint64]bool), make(map[uint64]bool)
 	for _, item := range todo {
@@ -147,7 +148,7 @@ func (p *Pool) assign(ctx context.Context, t *elect.Term, all map[uint64]given, 
 		if len(free) == 0 {
 			break
 		}
-		if taken[item.Position] || !item.Pinned { // who is not pinned is no item of ours
+		if taken[item.Position] || !item.Pinned { // a member that is not pinned is not an item
 			continue
 		}
 		name, value := nameOf(item)
@@ -178,7 +179,7 @@ func (p *Pool) give(ctx context.Context, t *elect.Term, worker uint64, g *given)
 	unknown := func(err error) bool { return errors.Is(err, backend.ErrUnavailable) }
 	return again.Try(ctx, unknown, func() error {
 		at, err := t.Put(ctx, name, value, cmp.Or(g.at, backend.Absent))
-		if errors.Is(err, backend.ErrVersion) { // perhaps it is what an earlier try has written
+		if errors.Is(err, backend.ErrVersion) { // the record may be what an earlier try has written
 			if r, gerr := t.Get(ctx, name); gerr == nil && bytes.Equal(r.Value, value) {
 				at, err = r.Version, nil
 			}

@@ -23,16 +23,16 @@ type Pool struct {
 	b        backend.Backend
 	name     string
 	master   *elect.Election
-	presence *elect.Election // in which all who stand are first
+	presence *elect.Election // in which all members are first
 	err      error           // what is wrong with the name or the options
 }
 
 var aPool = recipe.Recipe{Package: "task", Owner: naming.Pool, History: true}
 
 // NewPool returns a handle on the pool with the given name on b. It does not block and does not
-// talk to the coordinator. If the name or an option is not allowed, or Ready, Priority or Site is set, every call
-// fails with [backend.ErrInvalid]; where the backend has no items, no shared members or no records, with
-// [errors.ErrUnsupported]. The caller still has to close b.
+// talk to the coordinator. If the name or an option is not allowed, or Ready, Priority or Site is
+// set, every call fails with [backend.ErrInvalid]; where the backend has no items, no shared
+// members or no records, with [errors.ErrUnsupported]. The caller still has to close b.
 func NewPool(b backend.Backend, name string, o *Options) *Pool {
 	same := Options{}
 	if o != nil {
@@ -65,10 +65,10 @@ func (p *Pool) result(id uint64) string { return naming.At(p.name, naming.Result
 // says what is to be done: UTF-8, at most [MaxValue] bytes. Submit blocks for about a round
 // trip.
 //
-// While the coordinator cannot be reached, Submit tries on until ctx ends. If its answer is lost, it looks whether the
-// task is in line, or has a result, and submits it again only if not. So the task is in line once, unless its first
-// request is delayed for longer than that look: then it is run twice, under one [Task] Name. After an error other than
-// [backend.ErrInvalid] it may be in line.
+// While the coordinator cannot be reached, Submit tries on until ctx ends. If its answer is lost,
+// it looks whether the task is in line, or has a result, and submits it again only if not. So the
+// task is in line once, unless its first request arrives after that look: then it is run twice,
+// with the same [Task] Name. After an error other than [backend.ErrInvalid] it may be in line.
 func (p *Pool) Submit(ctx context.Context, value string) (uint64, error) {
 	if err := p.checkTask(value); err != nil {
 		return 0, err
@@ -76,10 +76,11 @@ func (p *Pool) Submit(ctx context.Context, value string) (uint64, error) {
 	return p.submit(ctx, rand.Text(), value, false)
 }
 
-// SubmitAs is [Pool.Submit] of a task to which the caller gives its name: one that no other task has, of 1 to 64
-// letters, digits, dots and hyphens. So a process that was started again can submit what it may have submitted before:
-// if the task is in line, or has a result that was not forgotten, SubmitAs returns its ID and changes nothing. To find
-// that out, it reads the line and the results first. Two calls at the same moment may both put the task in line.
+// SubmitAs is [Pool.Submit] with a name for the task that no other task has, of 1 to 64 letters,
+// digits, dots and hyphens. So a process that was restarted can submit a task that it may have
+// submitted before: if the task is in line, or has a result that was not forgotten, SubmitAs
+// returns its ID and changes nothing. To find that out, it reads the line and the results first.
+// Two calls at the same moment may both put the task in line.
 func (p *Pool) SubmitAs(ctx context.Context, name, value string) (id uint64, err error) {
 	if err := p.checkTask(value); err != nil {
 		return 0, err
@@ -109,8 +110,8 @@ func isName(s string) bool {
 	})
 }
 
-// nameOf takes the value of an item apart: the name of the task, and what is to be done. What somebody else has put
-// there has no name.
+// nameOf splits the value of an item into the name of the task and what is to be done. The name is
+// empty if another program has made the item.
 func nameOf(item backend.Member) (name, value string) {
 	if name, value, ok := strings.Cut(item.Value, "\n"); ok && isName(name) {
 		return name, value
@@ -118,7 +119,8 @@ func nameOf(item backend.Member) (name, value string) {
 	return "", item.Value
 }
 
-// submit puts the task in line, unless it was before, which may be if tried is set.
+// submit puts the task in line. If tried is set, the task may already be there, and submit looks
+// first.
 func (p *Pool) submit(ctx context.Context, name, value string, tried bool) (id uint64, err error) {
 	err = insist(ctx, func() error {
 		s, err := p.b.Session(ctx)
@@ -138,8 +140,8 @@ func (p *Pool) submit(ctx context.Context, name, value string, tried bool) (id u
 	return id, err
 }
 
-// submitted returns the ID of the task with the name, or 0 if there is none. A worker stores the result before it takes the
-// task out of the line. So the results are read after the line.
+// submitted returns the ID of the task with the name, or 0 if there is none. A worker stores the
+// result before it takes the task out of the line. So the results are read after the line.
 func (p *Pool) submitted(ctx context.Context, s backend.Session, name string) (uint64, error) {
 	if err := s.Refresh(ctx); err != nil {
 		return 0, err
@@ -166,7 +168,7 @@ func (p *Pool) submitted(ctx context.Context, s backend.Session, name string) (u
 	return 0, nil
 }
 
-// itemless says what to do where there are no items.
+// itemless says what to do if the backend has no items.
 func itemless(err error) error {
 	if errors.Is(err, errors.ErrUnsupported) {
 		return fmt.Errorf("task: this backend keeps no items, and so no tasks in line; use a Standby, or another coordinator: %w", err)
@@ -181,15 +183,15 @@ var ErrFailed = errors.New("the task has failed")
 // A result is the record of a task that has been run.
 type result struct {
 	Value  string `json:"value,omitempty"`
-	Failed string `json:"failed,omitempty"` // the text of the error; empty: there was none
+	Failed string `json:"failed,omitempty"` // the text of the error; empty if there was none
 	Name   string `json:"name,omitempty"`   // of the task
 	Key    string `json:"key"`              // of the task's item
-	Worker string `json:"worker"`           // the ID of who has run it
+	Worker string `json:"worker"`           // the ID of the worker that has run it
 }
 
-// Result returns what running the task has returned. It blocks until there is a result, or ctx
-// ends. If that was an error, Result fails with [ErrFailed] and the text of the error. A task of
-// which the result was forgotten, or which was never submitted, never has one. Result costs the
+// Result returns the result of the task. It blocks until there is one, or ctx ends. If the task's
+// function has returned an error, Result fails with [ErrFailed] and the text of that error. If the
+// task was never submitted, or its result was forgotten, there never is a result. Result costs the
 // coordinator a request and a watch.
 func (p *Pool) Result(ctx context.Context, id uint64) (string, error) {
 	if p.err != nil {
@@ -208,9 +210,9 @@ func (p *Pool) Result(ctx context.Context, id uint64) (string, error) {
 	panic("unreachable: Follow ends with an error")
 }
 
-// Forget deletes the result of the task, which stays otherwise. It is not an error that there is
-// none. A task that has not been run yet is run nevertheless. Forget blocks for about three round
-// trips, and while the coordinator cannot be reached it tries on until ctx ends.
+// Forget deletes the result of the task; without Forget it stays. It is not an error that there is
+// none. A task that has not been run yet is still run. Forget blocks for about three round trips,
+// and while the coordinator cannot be reached it tries on until ctx ends.
 func (p *Pool) Forget(ctx context.Context, id uint64) error {
 	if p.err != nil {
 		return p.err
@@ -241,24 +243,25 @@ func (p *Pool) item(id uint64, key string) backend.Member {
 	return backend.Member{Line: p.todo(), Key: key, Position: id, Pinned: true}
 }
 
-// A PoolStatus says how it stands with a pool.
+// A PoolStatus is the state of a pool.
 type PoolStatus struct {
-	Master  string          `json:"master"`  // the ID of the process that assigns tasks; empty: nobody does
-	Workers []string        `json:"workers"` // the IDs of those present
-	Tasks   []PendingStatus `json:"tasks"`   // those without a result, in order
+	Master  string          `json:"master"`  // the ID of the process that assigns tasks; empty if there is none
+	Workers []string        `json:"workers"` // the IDs of the workers that are present
+	Tasks   []PendingStatus `json:"tasks"`   // the tasks without a result, in order
 }
 
-// A PendingStatus says how it stands with a task that has no result yet.
+// A PendingStatus is the state of a task that has no result yet.
 type PendingStatus struct {
 	ID     uint64 `json:"id"`
 	Name   string `json:"name,omitempty"` // as [Task] has it
 	Value  string `json:"value"`
-	Worker string `json:"worker,omitempty"` // the ID of the worker that it is assigned to; empty: it waits
+	Worker string `json:"worker,omitempty"` // the ID of the worker that it is assigned to; empty if it waits
 	Run    uint64 `json:"run,omitempty"`    // how often it was assigned
 }
 
-// Status returns how it stands with the pool: what was so when it was called, or later. It blocks for about five round
-// trips, and on ZooKeeper for one more for each worker. What it returns need not have been so at any one moment.
+// Status returns the state of the pool. It blocks for about five round trips, and on ZooKeeper for
+// one more for each worker. Each part was true when Status was called, or later, but not all parts
+// need have been true at one moment.
 func (p *Pool) Status(ctx context.Context) (PoolStatus, error) {
 	var st PoolStatus
 	if p.err != nil {
@@ -284,7 +287,7 @@ func (p *Pool) Status(ctx context.Context) (PoolStatus, error) {
 	if err != nil {
 		return st, err
 	}
-	tasks := make(map[uint64]PendingStatus) // what is known of those that are assigned
+	tasks := make(map[uint64]PendingStatus) // what is known of the assigned tasks
 	for _, w := range workers.Members {
 		id := value.ID(w.Value)
 		st.Workers = append(st.Workers, id)

@@ -16,9 +16,9 @@ import (
 // ErrBackwards says that a position is smaller than the one that is recorded.
 var ErrBackwards = errors.New("a position never goes back")
 
-// A Run is one run of a task by one machine, which ends for good, when the function that was given it returns. Token is larger
-// than that of every earlier run of the task, and Put writes a record only while no other machine can run the task. It is
-// safe for concurrent use.
+// A Run is one run of a task by one machine. It ends for good when its function returns. Token is
+// larger than that of every earlier run of the task, and Put writes a record only while no other
+// machine can run the task. It is safe for concurrent use.
 type Run struct {
 	recipes.Hold
 	// Task is the name of the task.
@@ -26,14 +26,14 @@ type Run struct {
 
 	ctx    context.Context
 	config string
-	record string // that has the position
+	record string // the name of the record with the position
 
 	mu  sync.Mutex
 	now progress
-	at  backend.Version // of now; 0 if now may be out of date
+	at  backend.Version // the version of now; 0 if now may be out of date
 }
 
-// A progress is the record of a task's position, and of the newest run.
+// A progress is the record of a task's position and of its newest run.
 type progress struct {
 	Position uint64    `json:"position"`
 	Text     string    `json:"text,omitempty"`
@@ -43,18 +43,19 @@ type progress struct {
 	Error    string    `json:"error,omitempty"`
 }
 
-// Context is the context that the function of the run was given.
+// Context returns the context that was given to the function of the run.
 func (r *Run) Context() context.Context { return r.ctx }
 
-// Config returns the configuration of the task; see [Standby.Configure]. It stays the same for as long as the run lasts.
+// Config returns the configuration of the task; see [Standby.Configure]. It stays the same for as
+// long as the run lasts.
 func (r *Run) Config() string { return r.config }
 
 // Check returns nil while the run may go on, and afterwards the cause of its context. It notices a
 // pause of the process that no timer has noticed yet, as [elect.Term.Check] does. It does not block.
 func (r *Run) Check() error { return overOf(r.ctx, r.Term()) }
 
-// Position returns the position that is recorded: what the run before has recorded last, 0 if
-// there was none, and later what Commit has recorded. It does not block.
+// Position returns the recorded position: at first the last one of the run before, or 0 if there
+// was none, and later what Commit has recorded. It does not block.
 func (r *Run) Position() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,8 +69,8 @@ func (r *Run) Position() uint64 {
 //
 // Commit blocks for about a round trip. While the coordinator cannot be reached, it tries on until
 // ctx or the session ends. After any other error than ErrBackwards the position may have been
-// recorded. Only the machine's place counts: after the end of the run's context Commit can still
-// record how far the work has come, with a context of its own.
+// recorded. Only the machine's place counts: after the end of the run's context, Commit with
+// another context can still record how far the work has come.
 func (r *Run) Commit(ctx context.Context, position uint64) error {
 	return r.commit(ctx, position, "")
 }
@@ -91,9 +92,10 @@ func (r *Run) Text() string {
 	return r.now.Text
 }
 
-// CommitText is [Run.Commit] for a position that is more than a number: a file with an offset, or a set of transactions.
-// text says what it is, in UTF-8 of at most [backend.MaxRecord] / 8 bytes. Only the number is compared with what was
-// recorded before: give one that grows, such as a count of commits, or always 0. The next run begins with both.
+// CommitText is [Run.Commit] for a position that is more than a number: a file with an offset, or a
+// set of transactions. text says what it is, in UTF-8 of at most [backend.MaxRecord] / 8 bytes.
+// Only the number is compared with what was recorded before: give one that grows, such as a count
+// of commits, or always 0. The next run begins with both.
 func (r *Run) CommitText(ctx context.Context, position uint64, text string) error {
 	if len(text) > backend.MaxRecord/8 || !utf8.ValidString(text) {
 		return fmt.Errorf("task: %w text of a position of %s: it has %d bytes; at most %d of UTF-8 are possible", backend.ErrInvalid, r.Task, len(text), backend.MaxRecord/8)
@@ -101,8 +103,8 @@ func (r *Run) CommitText(ctx context.Context, position uint64, text string) erro
 	return r.commit(ctx, position, text)
 }
 
-// begin records that this run begins. That also proves that the position was read as it was left by
-// the run before.
+// begin records that this run begins. That also proves that the position which was read is the last
+// one of the run before.
 func (r *Run) begin(ctx context.Context, id string) error {
 	since := time.Now().Round(0)
 	return r.update(ctx, func(p *progress) error {
@@ -111,7 +113,7 @@ func (r *Run) begin(ctx context.Context, id string) error {
 	})
 }
 
-// failed records, if it can, with what error the run has ended.
+// failed tries to record the error with which the run has ended.
 func (r *Run) failed(ctx context.Context, why error) {
 	_ = r.update(ctx, func(p *progress) error {
 		p.Error = fmt.Sprintf("%.1000s", strings.ToValidUTF8(why.Error(), "?"))
@@ -120,7 +122,7 @@ func (r *Run) failed(ctx context.Context, why error) {
 }
 
 // update changes the record on condition that it is as change has seen it, and that the machine
-// stands first. It calls change again where an answer was lost, or somebody else has written.
+// stands first. It calls change again if an answer was lost, or somebody else has written.
 func (r *Run) update(ctx context.Context, change func(*progress) error) error {
 	return insist(ctx, func() error {
 		p, at, err := r.recorded(ctx)

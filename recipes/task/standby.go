@@ -16,9 +16,9 @@ import (
 	"github.com/succession-dev/succession/recipes/record"
 )
 
-// Options are the optional settings of a [Standby] or a [Pool]. They are those of an election:
-// who this machine is, to others who look, the margin, the log. Trace is told of the steps in each
-// line that the machine stands in. Nil and the zero value mean the defaults.
+// Options are the optional settings of a [Standby] or a [Pool]. They are those of an election; ID
+// says who this machine is. Trace is told of the steps in each line that the machine stands in. Nil
+// and the zero value mean the defaults.
 type Options = elect.Options
 
 // A Standby is a machine's handle on a set of tasks, each of which one machine runs while others
@@ -72,15 +72,15 @@ type definition struct {
 }
 
 // Start says that the task is to run. It blocks for about three round trips, and while the
-// coordinator cannot be reached it tries on until ctx ends. Starting a task that is started
-// changes nothing.
+// coordinator cannot be reached it tries on until ctx ends. To start a task that is started changes
+// nothing.
 //
 // The name of a task is one segment of a name: see [backend.CheckName].
 func (s *Standby) Start(ctx context.Context, task string) error {
 	if err := s.set(ctx, task, Started); err != nil {
 		return err
 	}
-	// That wakes the one that looks for a task to run.
+	// The news wakes the machine that looks for a task to run.
 	return insist(ctx, func() error {
 		se, err := s.b.Session(ctx)
 		if err == nil {
@@ -90,14 +90,15 @@ func (s *Standby) Start(ctx context.Context, task string) error {
 	})
 }
 
-// Stop says that the task is not to run. Whoever runs it is told by the end of its context, with
-// the cause [ErrStopped]. Stop does not wait for that: see [Standby.Status]. It blocks for about two
-// round trips, and while the coordinator cannot be reached it tries on until ctx ends.
+// Stop says that the task is not to run. The context of its run ends, with the cause [ErrStopped].
+// Stop does not wait for that: see [Standby.Status]. It blocks for about two round trips, and while
+// the coordinator cannot be reached it tries on until ctx ends.
 func (s *Standby) Stop(ctx context.Context, task string) error { return s.set(ctx, task, Stopped) }
 
 // Configure gives the task a configuration, which every run of it has ([Run.Config]): UTF-8 of at most
-// [backend.MaxRecord] / 8 bytes. It stays when the task is stopped and started. A run with another one ends, with the
-// cause [ErrConfigured], and the next machine in line begins. Configure blocks as Stop does.
+// [backend.MaxRecord] / 8 bytes. It stays when the task is stopped and started. A run with another
+// configuration ends, with the cause [ErrConfigured], and the next machine in line begins.
+// Configure blocks as Stop does.
 func (s *Standby) Configure(ctx context.Context, task, config string) error {
 	if len(config) > backend.MaxRecord/8 || !utf8.ValidString(config) {
 		return fmt.Errorf("task: %w configuration of %q: it has %d bytes; at most %d of UTF-8 are possible", backend.ErrInvalid, task, len(config), backend.MaxRecord/8)
@@ -105,10 +106,11 @@ func (s *Standby) Configure(ctx context.Context, task, config string) error {
 	return s.define(ctx, task, func(d *definition) { d.Config = config })
 }
 
-// Move asks the machine that runs the task to hand it on: its run ends, with the cause [elect.ErrAsked], the next machine in
-// line begins, and this one stands at the end again. Move returns the ID of who was asked, and does not wait for that. To
-// take a machine off for good, stop its process. It fails with [elect.ErrNoLeader] if nobody runs the task; see
-// [operate.Operator.AskToResign].
+// Move asks the machine that runs the task to hand it on: its run ends, with the cause
+// [elect.ErrAsked], the next machine in line begins, and this one stands at the end again. Move
+// returns the ID of the machine that was asked, and does not wait until it has handed on. To take a
+// machine off for good, stop its process. It fails with [elect.ErrNoLeader] if nobody runs the
+// task; see [operate.Operator.AskToResign].
 func (s *Standby) Move(ctx context.Context, task string) (id string, err error) {
 	if err := s.check(task); err != nil {
 		return "", err
@@ -121,8 +123,8 @@ func (s *Standby) set(ctx context.Context, task string, to State) error {
 	return s.define(ctx, task, func(d *definition) { d.State = to })
 }
 
-// define writes the record of the task as change makes it, also where that cannot be understood. It names the version, so
-// that a request which arrives late does not undo a later call.
+// define writes the record of the task as change makes it, also over a record that cannot be
+// understood. It names the version, so that a request that arrives late does not undo a later call.
 func (s *Standby) define(ctx context.Context, task string, change func(*definition)) error {
 	if err := s.check(task); err != nil {
 		return err
@@ -146,8 +148,8 @@ func (s *Standby) define(ctx context.Context, task string, change func(*definiti
 	})
 }
 
-// Names beside each other: no line lies below another one, and what belongs to the line of one task
-// is never what belongs to another task.
+// These names stand beside each other: no line lies below another one, and the names that belong to
+// the line of one task never belong to another task.
 func (s *Standby) folder() string                { return s.name + naming.Tasks }
 func (s *Standby) definition(task string) string { return s.folder() + "/" + task }
 func (s *Standby) position(task string) string   { return s.name + naming.Positions + "/" + task }
@@ -176,7 +178,7 @@ func (s *Standby) check(task string) error {
 	return nil
 }
 
-// needsRecords says what to do where there are no records.
+// needsRecords says what to do if the backend has no records.
 func needsRecords(err error) error {
 	if errors.Is(err, errors.ErrUnsupported) {
 		return fmt.Errorf("task: this backend has no records, which say what is to run; use package elect, or another coordinator: %w", err)
@@ -192,7 +194,8 @@ func encode(v any) []byte {
 	return b
 }
 
-// decode reads a record of this package. One that does not exist, or was not read, is the zero value.
+// decode reads a record of this package. A record that does not exist, or was not read, gives the
+// zero value.
 func decode[T any](r backend.Record) (v T, err error) {
 	if r.Version <= 0 {
 		return v, nil

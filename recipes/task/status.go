@@ -10,28 +10,28 @@ import (
 	"github.com/succession-dev/succession/internal/naming"
 )
 
-// A Status says how it stands with one task.
+// A Status is the state of one task.
 type Status struct {
 	Task     string    `json:"task"`
 	State    State     `json:"state"`
 	Config   string    `json:"config,omitempty"`
-	ID       string    `json:"id,omitempty"`    // of the machine that runs it; empty: nobody does
+	ID       string    `json:"id,omitempty"`    // of the machine that runs it; empty if none does
 	Token    uint64    `json:"token,omitempty"` // of that run
-	Since    time.Time `json:"since,omitzero"`  // when the run began, by that machine's clock; zero: it is about to
+	Since    time.Time `json:"since,omitzero"`  // when the run began, by that machine's clock; zero if it is about to begin
 	Position uint64    `json:"position"`
 	Text     string    `json:"text,omitempty"` // of the position; see [Run.CommitText]
 	StandBy  int       `json:"stand_by"`       // how many hot machines stand behind
-	// Error is with what the newest run has ended, if that was an error, up to a thousand bytes.
+	// Error is the error with which the newest run has ended, if it has, up to a thousand bytes.
 	Error string `json:"error,omitempty"`
 }
 
-// Missing reports whether the task is to run and nobody runs it.
+// Missing reports whether the task is started and no machine runs it.
 func (s Status) Missing() bool { return s.State == Started && s.ID == "" }
 
-// Status returns how it stands with each task that was ever started or stopped, in the order of
-// their names. It blocks for three round trips, and about one more for each task. The tasks are looked
-// at one after the other, so together they need not have been so at any one moment. Status fails
-// with [record.ErrDecode] if a record cannot be understood; Start and Stop repair that of a task.
+// Status returns the state of each task that was ever started or stopped, in the order of their
+// names. It blocks for three round trips, and about one more for each task. It reads the tasks one
+// after the other, so these states need not have been true at one moment. Status fails with
+// [record.ErrDecode] if a record cannot be understood; Start and Stop repair that of a task.
 //
 // [record.ErrDecode]: https://pkg.go.dev/github.com/succession-dev/succession/recipes/record#ErrDecode
 func (s *Standby) Status(ctx context.Context) ([]Status, error) {
@@ -66,7 +66,7 @@ func (s *Standby) Status(ctx context.Context) ([]Status, error) {
 	return all, nil
 }
 
-// status returns how it stands with the task, of which these are the record and that of its position.
+// status returns the state of the task from its record and the record of its position.
 func (s *Standby) status(ctx context.Context, task string, defined, position backend.Record) (Status, error) {
 	_, line, err := s.election(task).Line(ctx)
 	if err != nil {
@@ -84,8 +84,8 @@ func (s *Standby) status(ctx context.Context, task string, defined, position bac
 	if len(line) == 0 {
 		return st, nil
 	}
-	// A machine leaves the line when its run has ended. So the first in line still runs a task that is stopped, if
-	// its run has begun.
+	// A machine leaves the line when its run has ended. So the first in line still runs a task that
+	// is stopped, if its run has begun.
 	if begun := p.Token == line[0].Token; begun || d.State == Started {
 		st.ID, st.Token, st.StandBy = line[0].ID, line[0].Token, len(line)-1
 		if begun {

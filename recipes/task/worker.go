@@ -12,21 +12,23 @@ import (
 	"github.com/succession-dev/succession/recipes/record"
 )
 
-// A Task is one run of a task by a worker. Put writes a record only while the task cannot be given to another worker.
+// A Task is one run of a task by a worker. Put writes a record only while the task cannot be given
+// to another worker.
 type Task struct {
 	recipes.Hold // of the worker's presence
 	ctx          context.Context
 
 	ID    uint64
-	Name  string // of the Submit: no other task has it, but for a copy that Submit speaks of
-	Value string // as it was given to Submit
+	Name  string // the task's name; no other task has it, except a copy (see [Pool.Submit])
+	Value string // the value that was given to Submit
 	// Run is 1 for the first worker that runs the task, and larger for each later one. A store
 	// that refuses a run smaller than the largest it has seen of this task is safe from a worker
-	// that was paused. Token is that of the worker's presence, and does not grow from run to run.
+	// that was paused. Token is the token of the worker's presence, and does not grow from run to
+	// run.
 	Run uint64
 }
 
-// Context is the context that the function was given.
+// Context returns the context that was given to the function.
 func (t *Task) Context() context.Context { return t.ctx }
 
 // Check returns nil while the run may go on, and afterwards the cause of its context. It notices a
@@ -37,11 +39,11 @@ func (t *Task) Check() error { return overOf(t.ctx, t.Term()) }
 // master assigns to it, one at a time. It also stands for master. A process that is to run several
 // tasks at the same time calls Work several times.
 //
-// What fn returns is the task's result, an error too. The context of fn ends when this worker's
-// presence is lost, with an [elect.LostError], and when ctx ends; what fn returns after that is
-// dropped, and another worker runs the task. So fn must be right for a task that was run before, in
-// part or as a whole: a worker can die after the work and before the result. Two never run a task
-// at the same time, as long as fn ends when its context does.
+// What fn returns is the task's result, also if it is an error. The context of fn ends when this
+// worker's presence is lost, with an [elect.LostError], and when ctx ends; what fn returns after
+// that is dropped, and another worker runs the task. So fn must be right for a task that was run
+// before, in part or as a whole: a worker can die after the work and before the result. As long as
+// fn ends when its context does, two workers never run a task at the same time.
 //
 // Work returns the cause of ctx if ctx ends, or an error that does not pass by itself, such as
 // [backend.ErrDenied]. Before it returns, fn has returned and this process has left the lines, as
@@ -72,8 +74,8 @@ func (p *Pool) Work(ctx context.Context, fn func(context.Context, *Task) (string
 	}
 }
 
-// serve runs what is assigned to the worker under the presence t, and resigns that. It returns nil
-// if the worker is to be present again.
+// serve runs the tasks that are assigned to the worker under the presence t, and then resigns t. It
+// returns nil if the worker is to be present again.
 func (p *Pool) serve(ctx context.Context, t *elect.Term, fn func(context.Context, *Task) (string, error)) (err error) {
 	defer t.Resign(ctx)
 	alive, cancel := during(ctx, t)
@@ -92,11 +94,12 @@ func (p *Pool) serve(ctx context.Context, t *elect.Term, fn func(context.Context
 }
 
 // do runs the task, stores the result, and then removes the task from the line. The coordinator
-// does each of the last two only while the worker is present. A crash before the result is stored
-// has the task run again; after that, the next worker finds the result, and only removes the task.
+// does each of the last two only while the worker is present. If the worker crashes before the
+// result is stored, the task is run again. If it crashes later, the next worker finds the result,
+// and only removes the task.
 func (p *Pool) do(ctx context.Context, t *Task, key string, fn func(context.Context, *Task) (string, error)) error {
 	stored := false
-	if t.Run > 1 { // another worker may have come far
+	if t.Run > 1 { // the worker before may have stored a result
 		err := insist(ctx, func() error {
 			s, err := p.b.Session(ctx)
 			if err == nil {
@@ -125,7 +128,8 @@ func (p *Pool) do(ctx context.Context, t *Task, key string, fn func(context.Cont
 	return insist(ctx, func() error { return guarded(t.Term(), t.Term().Remove(ctx, p.item(t.ID, key))) })
 }
 
-// resultOf returns the record of the result. One that cannot be stored is a failure of the task.
+// resultOf returns the record of the result. A result that cannot be stored is a failure of the
+// task.
 func (p *Pool) resultOf(value string, err error, key, name string) []byte {
 	r := result{Value: value, Name: name, Key: key, Worker: p.presence.ID()}
 	if err == nil && !utf8.ValidString(value) {

@@ -47,8 +47,8 @@ func (b *Backoff) After(ctx context.Context, why error) error {
 	return nil
 }
 
-// Cause returns the cause of ctx, which has ended. If an attempt has failed since Reset, the
-// error also says why the last one did: whoever set a time limit wants to know what took so
+// Cause returns the cause of ctx, which has ended. If an attempt has failed since Reset, the error
+// also says why the last one did, so that the caller who has set a time limit learns what took so
 // long.
 func (b *Backoff) Cause(ctx context.Context) error {
 	if b.why == nil {

@@ -2,11 +2,12 @@ package clock
 
 import "time"
 
-// No instant that others have written is believed outside of these: clocks do not go as wrong. The time between any two of them is
-// a time.Duration, and what JSON can have.
+// Instants that others have written are believed only between these two, because no clock is more
+// wrong than that. The time between the two fits a time.Duration, and JSON can express both.
 var earliest, latest = time.Unix(0, 0).UTC(), time.Date(2200, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// Believable returns the instant that is nearest to t of those that can be believed. The zero time stays: it says that there is none.
+// Believable returns the believable instant that is nearest to t. The zero time stays, because it
+// means that there is none.
 func Believable(t time.Time) time.Time {
 	switch {
 	case t.IsZero():

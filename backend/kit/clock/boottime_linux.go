@@ -37,7 +37,7 @@ func newAlarm(ring func()) *alarm {
 		return nil
 	}
 	a := &alarm{fd, os.NewFile(fd, "timer"), make(chan struct{})}
-	// The goroutine of a timer has no labels (pprof.Do) of whoever happens to come first.
+	// A goroutine that a timer starts does not inherit the labels (pprof.Do) of the first caller.
 	time.AfterFunc(0, func() { a.await(ring) })
 	return a
 }

@@ -23,8 +23,8 @@ type Timer struct {
 	index int           // in the heap of pending, or -1
 }
 
-// pending are the timers that have an alarm, which they share. Times are those since the machine
-// booted and those of Suspend together.
+// pending are the timers that share the alarm. Times count from when the machine booted, plus the
+// times of Suspend.
 var pending struct {
 	sync.Mutex
 	alarm *alarm // nil without users
@@ -74,7 +74,7 @@ func (t *Timer) Reset(since Instant, d time.Duration) {
 	}
 }
 
-// set has the alarm ring for the timer. It reports false if there can be none.
+// set makes the alarm ring for the timer. It reports false if there can be no alarm.
 func (t *Timer) set(at time.Duration) bool {
 	if !t.exact && virtual() {
 		return false
@@ -140,7 +140,7 @@ func (t *Timer) Stop() {
 	}
 }
 
-// leave takes the timer out of pending. It returns the alarm if nobody uses that any more, or nil.
+// leave takes the timer out of pending. It returns the alarm if no other timer uses it, or nil.
 func (t *Timer) leave() (unused *alarm) {
 	pending.Lock()
 	defer pending.Unlock()

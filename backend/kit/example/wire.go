@@ -15,8 +15,8 @@ import (
 	"github.com/succession-dev/succession/backend/kit/clock"
 )
 
-// maxAnswer is the longest answer that is read: whoever answers in the place of the server must not take the memory of
-// this process.
+// maxAnswer is the longest answer that is read: another program that answers in the server's place
+// must not use up the memory of this process.
 const maxAnswer = 32 << 20
 
 var errEnded = errors.New("the server does not know the session")

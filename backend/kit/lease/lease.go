@@ -20,7 +20,7 @@ type Lease struct {
 	mu     sync.Mutex
 	anchor clock.Instant // when the request was sent from which the deadline counts
 	ttl    time.Duration
-	held   bool // somebody relies on the deadline: once it has passed, it stays passed
+	held   bool // a member relies on the deadline: once it has passed, it stays passed
 	ended  bool // the deadline has passed for good
 }
 
@@ -64,7 +64,7 @@ func (l *Lease) Cap(sent clock.Instant, ttl time.Duration) {
 }
 
 // End makes the deadline pass now and for good, and the lease is no longer held. It is for a
-// session that ends for another reason than missing heartbeats, and so before its deadline.
+// session that ends before its deadline, for another reason than missing heartbeats.
 func (l *Lease) End() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -122,7 +122,7 @@ func (s *stalePlace) Ahead(ctx context.Context, m backend.Member) (backend.Place
 type staleLine struct {
 	backend.Session
 	mu    sync.Mutex
-	lines map[string][]backend.Line // those since the last that was stale
+	lines map[string][]backend.Line // the lines since the last stale one
 }
 
 func (s *staleLine) Line(ctx context.Context, line string) (backend.Line, error) {
@@ -192,7 +192,7 @@ func (s *noSuchRecord) Join(ctx context.Context, line, value, record string) (ba
 type oldList struct {
 	backend.Session
 	mu     sync.Mutex
-	front  map[string]backend.Member // who stood in front when the line was read last
+	front  map[string]backend.Member // the member in front when the line was last read
 	joined bool
 }
 

@@ -19,7 +19,8 @@ var barrierFlaws = []Flaw{
 	},
 }
 
-// An alike session knows what it has joined itself. That is enough to show what goes wrong.
+// An alike session knows only the members that it has joined itself. That is enough to show the
+// flaw.
 type alike struct {
 	backend.Session
 	mu     sync.Mutex
@@ -47,7 +48,7 @@ func (s *alike) WatchLine(ctx context.Context, line string, after backend.Line) 
 	return s.with(l, line), err
 }
 
-// with returns l with who stands in lines that begin alike.
+// with returns l with the members of lines whose names begin alike.
 func (s *alike) with(l backend.Line, line string) backend.Line {
 	s.mu.Lock()
 	defer s.mu.Unlock()

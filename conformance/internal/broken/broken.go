@@ -1,6 +1,6 @@
-// Package broken holds backends, and elections, that each break one law or guarantee of
-// the project in one way that a real driver has broken it, or easily would. They are for
-// the test that the conformance suite catches each of them, by the right rules.
+// Package broken holds flawed backends and elections. Each breaks one law or guarantee of the
+// project, in a way in which a real driver has broken it, or easily could. A test with them shows
+// that the right rules of the conformance suite catch each flaw.
 package broken
 
 import (
@@ -16,25 +16,28 @@ import (
 // A Flaw is one way to break the contract of package backend, or of package elect. It
 // sets one or more of the functions that follow its texts.
 type Flaw struct {
-	// Name is what the table of rules calls it: a few words, unique.
+	// Name names the flaw in the table of rules: a few words, unique.
 	Name string
 	// Breaks is the law or guarantee, a colon, and what is done wrong, in a sentence.
 	Breaks string
-	// Must are the IDs of the rules that catch it: they are about what it breaks.
+	// Must are the IDs of the rules that must catch the flaw, because they are about what it
+	// breaks.
 	Must string
-	// Short says that what it does wrong takes about a TTL, which rules give to a busy
-	// machine where Latency is as long: it is caught where Latency is shorter.
+	// Short says that the flaw delays something by about a TTL. If Latency is that long, rules
+	// allow such a delay to a busy machine, so only a harness with a shorter Latency catches the
+	// flaw.
 	Short bool
-	// May are IDs or groups of rules that may catch it, as they build on what it
+	// May are IDs or groups of rules that may also catch the flaw, because they build on what it
 	// breaks. Every other rule must pass.
 	May string
 
 	// session returns a session that has the flaw.
 	session func(b *Backend, s backend.Session) backend.Session
-	// places says that the flaw is in what WatchPlace does or Join tells. Elections wait by the other methods
-	// of all other sessions with a flaw, so that it shows in which method it is.
+	// places says that the flaw is in WatchPlace or in the place that Join returns. In all other
+	// sessions with a flaw, elections wait by the other methods, so that the rules show in which
+	// method the flaw is.
 	places bool
-	// opens stands in for Session of the backend, and closes for Close.
+	// opens replaces Session of the backend, and closes replaces Close.
 	opens  func(ctx context.Context, b *Backend) (backend.Session, error)
 	closes func(b *Backend) error
 	// breaks is called when the client's connection breaks.
@@ -43,7 +46,7 @@ type Flaw struct {
 	outlives bool
 	// faithful says that a client goes to no other server.
 	faithful bool
-	// trusting says that a client believes a server that has taken over in all that it says.
+	// trusting says that a client believes everything that a server says which has taken over.
 	trusting bool
 	// election returns an election that has the flaw.
 	election election.Maker
@@ -57,17 +60,17 @@ var Flaws = slices.Concat(
 	cleanFlaws, observeFlaws, runFlaws, choiceFlaws, faultFlaws,
 )
 
-// Sound reports whether the backend is as it should be, and only elections have the flaw.
+// Sound reports whether the backend has no flaw, and only elections have it.
 func (f Flaw) Sound() bool { return f.session == nil && f.opens == nil && f.closes == nil }
 
-// Election returns what makes elections with the flaw; nil where elections have none.
+// Election returns a func that makes elections with the flaw; nil if elections have none.
 func (f Flaw) Election() election.Maker { return f.election }
 
 // A Backend is a backend with a flaw.
 type Backend struct {
 	backend.Backend
-	// Remove deletes whoever stands under the key of m, which a real coordinator lets
-	// any client do.
+	// Remove deletes the member that now has the key of m. A real coordinator lets any client do
+	// that.
 	Remove func(m backend.Member)
 	// Anew, if not nil, returns another client of the coordinator, which knows nothing
 	// of this one.
@@ -77,11 +80,11 @@ type Backend struct {
 
 	mu       sync.Mutex
 	sessions map[backend.Session]backend.Session
-	newest   backend.Session // that was opened, without the flaw
+	newest   backend.Session // the newest session that was opened, without the flaw
 	opening  bool            // Session is being called
-	another  backend.Backend // the newest of Anew; nil for none
+	another  backend.Backend // the newest client of Anew; nil if there is none
 	closed   bool
-	release  chan struct{} // ends what leaks
+	release  chan struct{} // closed to end the goroutines that leak
 
 	*struck
 }
@@ -97,7 +100,7 @@ func (b *Backend) Unwrap() backend.Backend { return b.Backend }
 // Faithful reports whether the client goes to no other server when its own is silent.
 func (b *Backend) Faithful() bool { return b.flaw.faithful }
 
-// Trusting reports whether the client leads on a server that has taken over as soon as that says so.
+// Trusting reports whether the client leads as soon as a server says so that has taken over.
 func (b *Backend) Trusting() bool { return b.flaw.trusting }
 
 // Release ends the goroutines that the flaw has leaked, so that a test can end.

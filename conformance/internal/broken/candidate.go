@@ -10,11 +10,11 @@ import (
 	"github.com/succession-dev/succession/internal/view"
 )
 
-// A candidate is a session of one attempt to lead, which joins once. The backend below it
-// is right: what a flaw changes here is what a candidate makes of its answers.
+// A candidate is a session of one attempt to lead, which joins once. The backend below it is sound:
+// a flaw here changes only what the candidate makes of its answers.
 type candidate struct {
 	backend.Session
-	campaign context.Context // what Campaign or Run was called with
+	campaign context.Context // the context with which Campaign or Run was called
 	own      backend.Member  // what it has joined
 	leads    bool            // it has been told that it is first
 }
@@ -82,7 +82,7 @@ func (e *standing) Run(ctx context.Context, fn func(context.Context, election.Te
 	return e.stand(ctx).Run(ctx, fn)
 }
 
-// sessions is a backend whose sessions are wrapped, each anew for whoever asks.
+// sessions is a backend that wraps its session anew for each caller.
 type sessions struct {
 	backend.Backend
 	wrap func(backend.Session) backend.Session

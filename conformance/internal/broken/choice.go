@@ -72,7 +72,7 @@ var choiceFlaws = []Flaw{
 		Name:     "pushes to the front",
 		Breaks:   "Choice: one that is wished for leads before it is first",
 		Must:     "Choice.foreign",
-		May:      "Choice.wish G5.rest G8.waiter-removed", // one that waits asks often
+		May:      "Choice.wish G5.rest G8.waiter-removed", // a waiting candidate asks often
 		election: candidates(func(c *candidate) backend.Session { return &pushesToTheFront{c} }),
 	},
 	{
@@ -123,7 +123,7 @@ func (s *deafToWishes) Line(ctx context.Context, line string) (backend.Line, err
 	return l, err
 }
 
-// waitsForWhoHasGone shows whoever is wished for at the end of the line, where it is not any more.
+// waitsForWhoHasGone shows the member of a wish at the end of the line, although it has gone.
 type waitsForWhoHasGone struct{ *candidate }
 
 func (s *waitsForWhoHasGone) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {

@@ -113,7 +113,7 @@ type fromTheAnswer struct {
 	deadline time.Time
 }
 
-// newFromTheAnswer looks so often whether an answer has come that it is known when.
+// newFromTheAnswer looks often whether an answer has come, so that it knows when it came.
 func newFromTheAnswer(b *Backend, inner backend.Session) backend.Session {
 	s := &fromTheAnswer{Session: inner}
 	s.Deadline()
@@ -245,7 +245,8 @@ func (s *unaware) Put(ctx context.Context, name string, value []byte, cond *back
 	return v, unlessEnded(ctx, err)
 }
 
-// unlessEnded returns err, and waits for the end of ctx where it is that of the session.
+// unlessEnded returns err. If err says that the session has ended, it instead waits for the end of
+// ctx and returns the cause.
 func unlessEnded(ctx context.Context, err error) error {
 	if errors.Is(err, backend.ErrSessionEnded) {
 		<-ctx.Done()

@@ -131,7 +131,7 @@ func (b *Backend) isClosed() bool {
 	return b.closed
 }
 
-// forgets is Session of a client that begins anew where the log has gone back.
+// forgets is Session of a client that begins anew if the log has gone back.
 func (b *Backend) forgets(ctx context.Context) (backend.Session, error) {
 	s, err := b.anew(false).Session(ctx)
 	if errors.Is(err, backend.ErrReset) {
@@ -153,7 +153,7 @@ func (b *Backend) anew(another bool) backend.Backend {
 	return b.another
 }
 
-// ownServer is believed to live as long as the client's server says so.
+// ownServer is a session that the client believes alive as long as its server says so.
 type ownServer struct {
 	lateEnd
 	b *Backend
@@ -195,7 +195,7 @@ func agentsSessionOf(b *Backend, s backend.Session) backend.Session {
 
 func (s *agentsSession) Leave(ctx context.Context, m backend.Member) error {
 	select {
-	case <-s.b.killed: // nothing is sent any more
+	case <-s.b.killed: // nothing more is sent
 		return backend.ErrSessionEnded
 	default:
 		return s.lateEnd.Leave(ctx, m)
@@ -261,7 +261,7 @@ func (s *silentReset) Gone(ctx context.Context, m backend.Member) error {
 	return unlessReset(s.Session.Gone(ctx, m), backend.ErrSessionEnded)
 }
 
-// unlessReset returns err, and what is said in its place where the log has gone back.
+// unlessReset returns err, or said in its place if the log has gone back.
 func unlessReset(err, said error) error {
 	if errors.Is(err, backend.ErrReset) {
 		return said

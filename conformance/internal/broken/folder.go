@@ -115,7 +115,7 @@ func (s *forgiving) Ahead(ctx context.Context, m backend.Member) (backend.Place,
 	return p, err
 }
 
-// leaveOut leaves out of headers what this version does not know.
+// leaveOut leaves out of a header the fields that this version does not know.
 func leaveOut(h backend.Header) backend.Header {
 	h.Later = ""
 	return h
@@ -199,7 +199,7 @@ func (s *container) Leave(ctx context.Context, m backend.Member) error {
 type heirsFence struct {
 	backend.Session
 	mu     sync.Mutex
-	fences map[backend.Member]uint64 // of those who wait
+	fences map[backend.Member]uint64 // of the members that wait
 }
 
 func (s *heirsFence) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {

@@ -71,7 +71,7 @@ type registersAgain struct {
 }
 
 func (s *registersAgain) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
-	s.b.takeLost() // which it gets over
+	s.b.takeLost() // the session below does not lose the answer
 	return s.Session.Join(ctx, line, value, record)
 }
 

@@ -117,13 +117,13 @@ func (s *nilOnCancel) Gone(ctx context.Context, m backend.Member) error {
 	return err
 }
 
-// stands looks whether somebody stands under the key of m.
+// stands reports whether a member stands under the key of m.
 func stands(ctx context.Context, s backend.Session, m backend.Member) (bool, error) {
 	line, err := s.Line(ctx, m.Line)
 	return slices.ContainsFunc(line.Members, func(o backend.Member) bool { return o.Key == m.Key }), err
 }
 
-// never waits for what does not come.
+// never waits until ctx or the session ends.
 func never(ctx context.Context, s backend.Session) error {
 	select {
 	case <-ctx.Done():

@@ -63,11 +63,11 @@ func (s *noGuard) Put(ctx context.Context, name string, value []byte, cond *back
 type checkedGuard struct {
 	backend.Session
 	b       *Backend
-	stamped bool        // by who leaves
-	left    atomic.Bool // by its own doing
+	stamped bool        // a late write is refused if left is set, or if the client has crashed
+	left    atomic.Bool // the session has left, or has been closed
 }
 
-// sends says that a guarded write is sent, and has it done when it arrives late.
+// sends says that a guarded write is sent. If the write is held back, it is done when it arrives.
 func (s *checkedGuard) sends(write func(ctx context.Context, now backend.Session)) {
 	s.b.holdsBack(func() {
 		ctx, by := context.Background(), s.b.Anew()

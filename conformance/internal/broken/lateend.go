@@ -17,7 +17,7 @@ type lateEnd struct {
 	ended chan struct{}
 }
 
-// endsLate returns a session that is believed to live until wait returns.
+// endsLate returns a session that its client believes alive until wait returns.
 func endsLate(s backend.Session, wait func()) *lateEnd {
 	l := &lateEnd{Session: s, late: new(kit.Ender), ended: make(chan struct{})}
 	go func() {
@@ -73,7 +73,8 @@ func (s *lateEnd) Watch(ctx context.Context, name string, after backend.Version)
 	return r, s.learnt(ctx, err)
 }
 
-// learnt returns err, as soon as the client learns of it where it is the session's end.
+// learnt returns err. If err is the end of the session, it returns it only when the client learns
+// of it.
 func (s *lateEnd) learnt(ctx context.Context, err error) error {
 	if errors.Is(err, backend.ErrSessionEnded) {
 		select {

@@ -47,7 +47,7 @@ var leaderFlaws = []Flaw{
 	},
 }
 
-// sorted is a session in an order of its own.
+// sorted is a session that shows lines in an order of its own.
 type sorted struct {
 	*candidate
 	order func(a, b backend.Member) int
@@ -73,7 +73,7 @@ func (s *sorted) Ahead(ctx context.Context, m backend.Member) (backend.Place, er
 	}
 }
 
-// cacheTime is how long what a cached term says is taken for true.
+// cacheTime is how long a cached answer is believed.
 const cacheTime = 5 * time.Second
 
 type cachedTerm struct {

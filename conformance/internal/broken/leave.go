@@ -95,7 +95,7 @@ func (s *lateRepeat) Leave(ctx context.Context, m backend.Member) error {
 	return err
 }
 
-// leaving is for flaws of Leave alone: a Join has its answer lost without harm.
+// leaving is for flaws of Leave alone: if the answer to a Join is lost, that does no harm.
 type leaving struct {
 	backend.Session
 	b *Backend
@@ -115,7 +115,7 @@ func (s *notThere) Leave(ctx context.Context, m backend.Member) error {
 	}
 	lost := s.b.takeLost()
 	err = s.Session.Leave(ctx, m)
-	if err == nil && lost { // it was sent again
+	if err == nil && lost { // it is sent again
 		return backend.ErrNotMember
 	}
 	return err

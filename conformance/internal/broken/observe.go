@@ -73,7 +73,7 @@ var observeFlaws = []Flaw{
 	},
 }
 
-// observations is what Observe returns.
+// observations is the type of what Observe returns.
 type observations = iter.Seq2[elect.State, error]
 
 // observers makes elections with another Observe.

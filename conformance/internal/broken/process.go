@@ -10,9 +10,9 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// ProcessFlaws are those that show where candidates are processes of their own, on a
-// backend whose places the kernel holds. Where rules need deadlines, its sessions have
-// leases that are kept by package clock.
+// ProcessFlaws are the flaws that show only if candidates are processes of their own, on a backend
+// whose members the kernel holds. If rules need deadlines, its sessions have leases that are kept
+// by package clock.
 var ProcessFlaws = []Flaw{
 	{
 		Name:    "lock file",
@@ -85,7 +85,7 @@ func (s *healthCheck) Join(ctx context.Context, line, value, record string) (bac
 		return m, err
 	}
 	if _, err = s.Put(ctx, line+"-process/"+m.Key, []byte(strconv.Itoa(os.Getpid())), nil); err != nil {
-		_ = s.Leave(context.WithoutCancel(ctx), m.Member) // no ghost, which is not this flaw
+		_ = s.Leave(context.WithoutCancel(ctx), m.Member) // otherwise it would be a ghost, which is another flaw
 	}
 	return m, err
 }

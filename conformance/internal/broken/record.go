@@ -171,7 +171,7 @@ func (s *byValue) write(ctx context.Context, name string, cond *backend.If, do f
 	}
 	for r := first; ; {
 		if first.Version != cond.Version || r.Version == backend.Absent || !bytes.Equal(r.Value, first.Value) {
-			return do(cond) // which says what is wrong
+			return do(cond) // whose error says what is wrong
 		}
 		if err = do(&backend.If{Member: cond.Member, Version: r.Version}); !errors.Is(err, backend.ErrVersion) {
 			return err
@@ -186,7 +186,7 @@ func (s *byValue) write(ctx context.Context, name string, cond *backend.If, do f
 type noRefresh struct {
 	backend.Session
 	mu   sync.Mutex
-	seen map[string]backend.Record // the newest that this session has read or written
+	seen map[string]backend.Record // the newest records that this session has read or written
 }
 
 func (s *noRefresh) Refresh(context.Context) error { return nil }
@@ -269,7 +269,7 @@ func counted(r backend.Record) backend.Record {
 	return r
 }
 
-// real returns the record as it is stored, and the condition in terms of that.
+// real returns the record as it is stored, and the condition for that record.
 func (s *countedWrites) real(ctx context.Context, name string, cond *backend.If) (backend.Record, *backend.If, error) {
 	r, err := s.Session.Get(ctx, name)
 	if err != nil {
@@ -340,7 +340,7 @@ func (s *createInstead) Put(ctx context.Context, name string, value []byte, cond
 type byPrefix struct {
 	backend.Session
 	mu    sync.Mutex
-	names map[string]bool // that this session has put
+	names map[string]bool // the names that this session has put
 }
 
 func (s *byPrefix) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {

@@ -128,7 +128,7 @@ func (s *sharePastSeal) Ahead(ctx context.Context, m backend.Member) (backend.Pl
 	return p, err
 }
 
-// sharing knows whether the session has joined as a shared member.
+// sharing notes whether the session has joined as a shared member.
 type sharing struct {
 	backend.Session
 	mu     sync.Mutex

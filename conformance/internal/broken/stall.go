@@ -96,7 +96,7 @@ func (s *watchOfADeadConnection) Gone(ctx context.Context, m backend.Member) err
 	default:
 		return err
 	}
-	if err == nil { // nobody has heard of it
+	if err == nil { // nothing has woken it
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// struck is what a flawed backend is told of the faults that strike it. The backend
-// without the flaw is struck by itself.
+// struck notes the faults that strike a flawed backend. The backend without the flaw is struck by
+// the real fault.
 type struck struct {
 	mu          sync.Mutex
 	lost        bool          // the answer to the next write will get lost
@@ -26,8 +26,8 @@ func newStruck() *struck {
 	return s
 }
 
-// LoseAnswer says that the answer to the next write will get lost, which a flawed
-// driver takes for a failure.
+// LoseAnswer says that the answer to the next write will get lost. A flawed driver takes that for a
+// failure.
 func (s *struck) LoseAnswer() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,8 +43,8 @@ type held struct {
 	late []func() // what happens when the write arrives
 }
 
-// HoldBack says that the next write after skip others is held back on its way until release is called. It returns a func that also lets what
-// a flawed driver has sent arrive.
+// HoldBack says that the next write after skip others is held back on its way until release is
+// called. It returns a func that also delivers what a flawed driver has sent.
 func (s *struck) HoldBack(skip int, release func()) func() {
 	h := &held{skip: skip}
 	s.mu.Lock()
@@ -64,8 +64,8 @@ func (s *struck) HoldBack(skip int, release func()) func() {
 	}
 }
 
-// holdsBack says that the flawed driver sends a write. If it is the one that is held back, holdsBack has f called when it arrives, and
-// reports true.
+// holdsBack says that the flawed driver sends a write. If that write is held back, f is called when
+// it arrives, and holdsBack returns true.
 func (s *struck) holdsBack(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,8 +97,8 @@ func (s *struck) take(what *bool) bool {
 	return was
 }
 
-// Disconnect says that the client's connection breaks, and that it makes another, which a
-// sound driver does not show.
+// Disconnect says that the client's connection breaks, and that the client makes another. A sound
+// driver hides that.
 func (b *Backend) Disconnect() {
 	b.struck.mu.Lock()
 	b.broke = true

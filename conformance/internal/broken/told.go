@@ -78,7 +78,7 @@ func (s *blind) Ahead(ctx context.Context, m backend.Member) (backend.Place, err
 	return s.candidate.Ahead(ctx, m)
 }
 
-// releasedFirst returns a session that is believed to live for a little longer than it does.
+// releasedFirst returns a session that its client believes alive for a little longer than it lives.
 func releasedFirst(b *Backend, s backend.Session) backend.Session {
 	return endsLate(s, func() {
 		<-s.Done()

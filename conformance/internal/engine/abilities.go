@@ -36,8 +36,8 @@ func (t *Trial) Can(f Fault) bool {
 	return t.Faults.Has(f) && !t.Abilities.lack(f)
 }
 
-// able finds out what the backend lacks, if that is not known yet. It reports whether the rule
-// can be exercised.
+// able finds out which abilities the backend lacks, if that is not known yet. It reports whether
+// the rule can be exercised.
 func (t *Trial) able() bool {
 	t.Abilities.find(t)
 	return !slices.ContainsFunc(t.rule.Needs, func(f Fault) bool { return !t.Can(f) })

@@ -13,11 +13,11 @@ import (
 	"github.com/succession-dev/succession/internal/history"
 )
 
-// Elect returns the client's handle on its election. Each step of the handle is noted in the
-// timeline, and when it joins and leaves also in the history.
+// Elect returns the client's handle on its election. The timeline gets each step of the handle, and
+// the history gets when it joins and leaves.
 func (c *Client) Elect() election.Election { return c.elect(elect.Options{}, func(trace.Event) {}) }
 
-// elect is Elect with these options. It also calls also for each step.
+// elect is Elect with these options. It calls also for each step.
 func (c *Client) elect(o elect.Options, also func(trace.Event)) election.Election {
 	n := c.noter()
 	o.ID = c.Name

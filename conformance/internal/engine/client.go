@@ -75,7 +75,7 @@ func (c *Client) Session(ctx context.Context) (backend.Session, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.dead { // where a client is killed by ending its session, it could have another one
+	if c.dead { // a client that is killed by ending its session could open another one
 		err := fmt.Errorf("%w: the client was killed", backend.ErrClosed)
 		done(err)
 		return nil, err
@@ -174,7 +174,7 @@ func (c *Client) Loses(op Op, want ...error) (value any, err error) {
 	return value, err
 }
 
-// Expires has the coordinator end the client's session, and waits until the session's Done is
+// Expires makes the coordinator end the client's session, and waits until the session's Done is
 // closed.
 func (c *Client) Expires() {
 	s := c.Live()

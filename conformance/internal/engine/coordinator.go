@@ -45,8 +45,8 @@ type Faults interface {
 	Inject(ctx context.Context, f Fault, at Target) (undo func(context.Context) error, err error)
 	// InjectServer injects a fault into a server of the cluster: Kill, Pause or Isolate.
 	InjectServer(f Fault, server int) (undo func(context.Context) error, err error)
-	// HoldBack lets skip writes of the client pass, and holds the next one back until release is called. held reports
-	// whether there is one.
+	// HoldBack lets skip writes of the client pass, and holds the next one back until release is
+	// called. held reports whether there is one.
 	HoldBack(b backend.Backend, skip int) (held func() bool, release func())
 	// Process returns a command that runs a candidate in a process of its own.
 	Process(election, id string) *exec.Cmd
@@ -65,15 +65,17 @@ type Faults interface {
 	Standby(ctx context.Context, f Fault) (*Replica, error)
 }
 
-// A Replica is a coordinator of a primary and a standby, to which the primary copies what it does. It has all its fields.
+// A Replica is a coordinator of a primary and a standby, to which the primary copies its writes.
+// All its fields are set.
 type Replica struct {
-	// Open returns a client of both servers; see Open of [conformance.Harness]. Clients go to the server that takes writes.
+	// Open returns a client of both servers; see Open of [conformance.Harness]. Clients go to the
+	// server that takes writes.
 	Open func(ctx context.Context) (backend.Backend, error)
-	// Lag has the standby receive nothing more. It returns when the standby has all that was acknowledged before
-	// it was called.
+	// Lag stops the copying. It returns when the standby has all writes that were acknowledged
+	// before Lag was called.
 	Lag func(ctx context.Context) error
-	// Promote has the standby take over with what it has. It returns when the standby takes writes. The primary is killed
-	// before, or serves on, as the fault says.
+	// Promote makes the standby take over with the writes that it has. It returns when the standby
+	// takes writes. Before that the primary is killed, or it goes on serving, as the fault says.
 	Promote func(ctx context.Context) error
 	// Close ends both servers.
 	Close func()
@@ -90,7 +92,7 @@ type Target struct {
 // Now makes a verb look once without waiting.
 const Now time.Duration = 0
 
-// Soon bounds the time that a healthy coordinator needs for what it does at once.
+// Soon bounds the time that a healthy coordinator needs for anything that it does at once.
 func (c *Coordinator) Soon() time.Duration { return cmp.Or(c.Latency, 2*time.Second) }
 
 // Crash bounds the time from a client's silence to the departure of its members.

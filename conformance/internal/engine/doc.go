@@ -1,6 +1,6 @@
-// Package engine exercises the rules of the conformance suite: it opens clients, injects
-// faults, waits, and records what everybody did. It knows no rule. The rules are in the
-// packages laws, guarantees and faults, which import it; package conformance runs them.
+// Package engine exercises the rules of the conformance suite: it opens clients, injects faults,
+// waits, and records what all of them did. It knows no rule. The rules are in the packages laws,
+// guarantees, faults and recipes, which import it; package conformance runs them.
 //
 // A [Rule] is data with a check. The engine calls the check with a [Trial]: one run of the
 // rule, with its own election and its own clients. A rule fails if its check calls
@@ -38,6 +38,6 @@
 // # What a trial keeps
 //
 // A timeline holds each call of a client and each fault, in one order. A history (package
-// internal/history) says who led when; [Trial.Judged] has it checked by the rules of that package.
-// Both are part of the [Outcome].
+// internal/history) says which candidate led when; [Trial.Judged] checks it by the rules of that
+// package. Both are part of the [Outcome].
 package engine

@@ -45,9 +45,10 @@ func (c *Client) Inject(f Fault) (heal func()) {
 	return c.t.inject(f, Target{Client: c.raw}, c.Name, i.kind, i.what)
 }
 
-// HoldsBack begins a call that writes, and returns when a request of it is held back on its way, the first after skip
-// others. The call goes on in the background. The func arrives lets the request arrive. It may be called more than once,
-// and the trial calls it at its end. If skip is not 0 and the call has returned without that many requests, held is false.
+// HoldsBack begins a call that writes. It returns when the first of the call's requests after skip
+// others is held back on its way. The call goes on in the background. The func arrives lets the
+// request arrive; it may be called more than once, and the trial calls it at its end. If skip is
+// not 0 and the call has returned without that many requests, held is false.
 func (c *Client) HoldsBack(ctx context.Context, op Op, skip int) (call *Call, arrives func(), held bool) {
 	t, i := c.t, injections[HoldBack]
 	s := c.Live()
@@ -121,8 +122,8 @@ type Standby struct {
 	r *Replica
 }
 
-// Standby starts another coordinator, of a primary and a standby, for the fault Promote or PromoteBeside. All clients that the trial opens from then on are
-// clients of that.
+// Standby starts another coordinator, of a primary and a standby, for the fault Promote or
+// PromoteBeside. All clients that the trial opens from then on are its clients.
 func (t *Trial) Standby(f Fault) *Standby {
 	s := &Standby{t: t, f: f}
 	t.harness("starts a primary and a standby", func() (err error) {
@@ -136,13 +137,13 @@ func (t *Trial) Standby(f Fault) *Standby {
 	return s
 }
 
-// Lags has the standby receive nothing more.
+// Lags stops the copying to the standby.
 func (s *Standby) Lags() {
 	s.t.Log("oper", "the standby receives nothing more")
 	s.t.harness("has the standby lag", func() error { return s.r.Lag(s.t.Ctx) })
 }
 
-// TakesOver has the standby take the place of the primary, which dies before, or serves on.
+// TakesOver makes the standby take over. The primary dies before that, or goes on serving.
 func (s *Standby) TakesOver() {
 	what := "the primary dies, and the standby takes over"
 	if s.f == PromoteBeside {

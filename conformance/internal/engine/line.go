@@ -15,7 +15,7 @@ func (c *Client) Join(text string) backend.Member {
 	return c.JoinTold(text, "").Member
 }
 
-// JoinTold is Join, which also returns what is told of the place and of the record.
+// JoinTold is Join that also returns the place and the record which Join tells.
 func (c *Client) JoinTold(text, record string) backend.Joined {
 	return c.Do(JoinTold(c.Election, text, record)).(backend.Joined)
 }
@@ -103,7 +103,7 @@ func (c *Client) Shows(d time.Duration, want ...backend.Member) {
 
 // Settles lets the time of [Coordinator.Crash] pass, and then checks that the line is exactly
 // want. In that time all requests on their way arrive, and members that nobody keeps alive go.
-// Before that a line that looks right proves nothing: a member may still arrive.
+// Before that a right line proves nothing, because a member may still arrive.
 func (c *Client) Settles(want ...backend.Member) {
 	c.t.Pass(c.t.Crash(), "in which what is on its way may come and go")
 	c.Shows(Now, want...)

@@ -42,7 +42,7 @@ func (n *noter) trace(ev trace.Event) {
 	}
 }
 
-// A Manner is how a candidate leads.
+// A Manner says how a candidate leads.
 type Manner struct {
 	// Hold is how long it leads before it resigns. If it is 0, it leads as long as it can.
 	Hold time.Duration
@@ -53,7 +53,7 @@ type Manner struct {
 	Margin time.Duration
 }
 
-// A watch is how a candidate watches over its term.
+// A watch says how a candidate watches over its term.
 type watch struct {
 	Manner
 	// tick is the time between two looks.
@@ -69,9 +69,8 @@ type watch struct {
 
 // watchOver watches over a term. When the term is over, it returns why. When the candidate
 // should resign, or ctx ends, it returns nil. The term that it notes is certain: it begins just
-// before the candidate first asked and was told that it led, and ends just before it asked
-// and was last told so. So no clock and no scheduler can make terms seem to overlap that did
-// not.
+// before the first question with the answer that the candidate leads, and ends just before the last
+// such question. So no clock and no scheduler can make two terms seem to overlap that did not.
 func (n *noter) watchOver(ctx context.Context, term election.Term, w watch) error {
 	tick := time.NewTicker(w.tick)
 	defer tick.Stop()

@@ -46,7 +46,7 @@ func showState(s elect.State) string {
 	return fmt.Sprintf("%s with token %d, acknowledged %v", l.ID, l.Token, l.Acknowledged)
 }
 
-// Sees waits until want is true for what was yielded last.
+// Sees waits until want is true for the newest state that was yielded.
 func (o *Observer) Sees(d time.Duration, what string, want func(elect.State) bool) {
 	o.t.Eventually(d, "the observer sees "+what, func() bool {
 		if Arrived(o.end) {

@@ -133,8 +133,8 @@ func (t *Trial) Ops(m backend.Member) []Op {
 	}))
 }
 
-// Changes returns those of Ops that create something. Put would create the record [Trial.Late], and
-// Append an item in a line of its own: it may come to stand later.
+// Changes returns those of Ops that create something. Put creates the record [Trial.Late]. Append
+// creates an item in another line, because the item may come to stand later.
 func (t *Trial) Changes(m backend.Member) []Op {
 	return t.had([]Op{
 		Join(t.Name, "late"), JoinShared(t.Name, "late"), Append(t.Name+"-items", "late"), Pin(m, backend.Header{Fence: 1}, backend.Absent), Put(t.Late(), "late", &backend.If{Member: m}),

@@ -54,7 +54,7 @@ func (r *Race) EnterProcess(id string) *ProcessCandidate {
 		defer context.AfterFunc(r.ctx, p.leave)()
 		noted := p.follow(r, out, sync.OnceFunc(func() { close(joined) }))
 		if noted != nil {
-			_ = p.cmd.Process.Kill() // nobody reads its output any more
+			_ = p.cmd.Process.Kill() // nobody reads its output from now on
 		}
 		err := errors.Join(noted, p.cmd.Wait())
 		close(p.ended)
@@ -110,7 +110,7 @@ func (p *ProcessCandidate) leave() {
 func (p *ProcessCandidate) Kill(g *Term) {
 	p.t.strike(p.ID, "killed", "SIGKILL")
 	p.killed.Store(true)
-	// For all that anybody knows it leads until it is killed, but not after that.
+	// As far as is known, it leads until it is killed, but not after that.
 	p.t.notes.Note(history.Event{
 		Kind: history.Ended, Election: p.t.Name, Candidate: p.ID, Token: g.Token, Why: "killed",
 	})

@@ -24,8 +24,8 @@ type Term struct {
 	cause error // why it is over; nil if the candidate resigned, or is in another process
 }
 
-// A Race is an election whose candidates campaign again after each term. See [Trial.Judged] for what is
-// made of its history.
+// A Race is an election whose candidates campaign again after each term. [Trial.Judged] says how
+// its history is judged.
 type Race struct {
 	t      *Trial
 	ctx    context.Context

@@ -44,8 +44,8 @@ func showIf(cond *backend.If) string {
 	return fmt.Sprintf(" if version %d and %s stands", cond.Version, Show(cond.Member))
 }
 
-// Same reports whether a and b are the same member. A position of 0 matches any, because Ahead
-// need not say the position of the predecessor.
+// Same reports whether a and b are the same member. A position of 0 matches any, because Ahead may
+// leave out the position of the predecessor.
 func Same(a, b backend.Member) bool {
 	return a.Line == b.Line && a.Key == b.Key && (a.Position == b.Position || a.Position == 0 || b.Position == 0)
 }

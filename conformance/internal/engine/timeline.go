@@ -10,7 +10,7 @@ import (
 // why a rule failed.
 const timelineLength = 80
 
-// A timeline is what the clients of a trial did, merged into one order.
+// A timeline has what the clients of a trial did, in one order.
 type timeline struct {
 	mu      sync.Mutex
 	events  []moment

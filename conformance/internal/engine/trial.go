@@ -46,8 +46,8 @@ type Outcome struct {
 	Unable bool
 	// Disturbed has what was measured in each trial in which the machine was too busy.
 	Disturbed []calm.Reading
-	// NotJudged says that the machine was too busy in all trials. Nothing has happened that must never
-	// happen, and nothing is known of what must happen soon or may cost at most so much.
+	// NotJudged says that the machine was too busy in all trials. Nothing has happened that must
+	// never happen, but it is not known whether the rule's bounds of time and cost were kept.
 	NotJudged bool
 	// Failure says what went wrong. It is empty if the rule passed.
 	Failure string
@@ -55,7 +55,7 @@ type Outcome struct {
 	Timeline []string
 	// History is what the candidates did until the failure, or until the end.
 	History *history.History
-	// Broken is what was found in it; see [Trial.Judged].
+	// Broken are the violations that were found in History; see [Trial.Judged].
 	Broken []history.Violation
 }
 
@@ -65,9 +65,10 @@ var errOver = errors.New("the trial of the rule is over")
 // abort is the value with which a goroutine of a trial panics to stop itself.
 type abort struct{}
 
-// Exercise runs the rule, and again if the machine was too busy meanwhile, whether the rule has
-// passed or failed. What must never happen ([Trial.Never]) fails the rule at once. Exercise
-// returns when everything that the rule has begun has ended, or when that takes far too long.
+// Exercise runs the rule. If the machine was too busy meanwhile, it runs the rule again, whether it
+// has passed or failed. If something happens that must never happen ([Trial.Never]), the rule fails
+// at once. Exercise returns when everything that the rule has begun has ended, or when that takes
+// far too long.
 func Exercise(ctx context.Context, c *Coordinator, r Rule) Outcome {
 	var disturbed []calm.Reading
 	for {
@@ -142,7 +143,7 @@ func (t *Trial) run() {
 	watchdog.Reset(t.Recovery())
 	select {
 	case <-done:
-	case <-watchdog.C: // the rule is stuck in a call that ignores its context, and is left behind
+	case <-watchdog.C: // the rule hangs in a call that ignores its context; its goroutines stay
 	}
 }
 

@@ -71,10 +71,10 @@ func (t *Trial) Pass(d time.Duration, why string) {
 	}
 }
 
-// Settles waits until what the clients have begun waits: until each has sent nothing for an eighth of TTL. On a machine that
-// counts as calm, requests are answered and timers fire within half of that, so a client that has more to ask has
-// asked by then. Where requests are not counted, that time passes. Clients whose sessions keep on
-// asking are waited for no longer than TTL.
+// Settles waits until what the clients have begun waits: until each has sent nothing for an eighth
+// of TTL. On a machine that counts as calm, requests are answered and timers fire within half of
+// that, so a client that has more to ask has asked by then. Where requests are not counted, that
+// time passes. Clients whose sessions keep on asking are waited for no longer than TTL.
 func (t *Trial) Settles(cs ...*Client) {
 	quiet := t.TTL / 8
 	if !t.Can(Requests) {

@@ -41,8 +41,8 @@ func check(d row) func(*engine.Trial) {
 	}
 }
 
-// begin says how the history is judged, and makes the candidates join, one after the other. Every other candidate looks only at
-// the context of its term to notice the end ([engine.Manner]).
+// begin says how the history is judged, and makes the candidates join, one after the other. Every
+// other candidate looks only at the context of its term to notice the end ([engine.Manner]).
 func (s *scenario) begin() {
 	rules := history.Rules{Vacancy: s.of.vacancy(s.Trial)}
 	if s.of.notice != nil {

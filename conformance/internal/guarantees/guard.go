@@ -73,8 +73,9 @@ var guardedWrites = []guardedWrite{
 	}},
 }
 
-// lateWrite returns the check of a rule: each request of each guarded write of a leader, in turn, is held back until end has had its member
-// go and the next in line is first. Then it arrives, and changes nothing.
+// lateWrite returns the check of a rule: each request of each guarded write of a leader, in turn,
+// is held back until end has had its member go and the next in line is first. Then it arrives, and
+// changes nothing.
 func lateWrite(end func(t *engine.Trial, a *engine.Client, m backend.Member)) func(*engine.Trial) {
 	return func(t *engine.Trial) {
 		b := t.Client()

@@ -11,8 +11,8 @@ import (
 	"github.com/succession-dev/succession/conformance/internal/engine"
 )
 
-// fenceMeanwhile returns the check of a rule: while a client asks who stands in front, somebody raises the fence, and then goes has the
-// leader in front go.
+// fenceMeanwhile returns the check of a rule: while a client asks who stands in front, somebody
+// raises the fence, and then goes has the leader in front go.
 func fenceMeanwhile(goes func(a *engine.Client, m backend.Member)) func(*engine.Trial) {
 	return func(t *engine.Trial) {
 		a, b, c := t.Client(), t.Client(), t.Client()

@@ -12,8 +12,9 @@ import (
 	"github.com/succession-dev/succession/conformance/internal/engine"
 )
 
-// lateJoin returns the check of a rule: each request of a call that joins, in turn, is held back until end has had its member go and
-// another client is first. ctx is that of the call, and cancel ends it.
+// lateJoin returns the check of a rule: each request of a call that joins, in turn, is held back
+// until end has had its member go and another client is first. ctx is that of the call, and cancel
+// ends it.
 func lateJoin(end func(t *engine.Trial, a *engine.Client, call *engine.Call, cancel context.CancelCauseFunc)) func(*engine.Trial) {
 	return func(t *engine.Trial) {
 		kinds := []func(line, client string, item backend.Member) engine.Op{

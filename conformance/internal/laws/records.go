@@ -322,8 +322,9 @@ var recordRules = []engine.Rule{{
 	Text:  "Where the answer of a conditional Put or Delete is lost after it took effect, the call succeeds or fails with ErrUnavailable within a crash, never with ErrVersion; Get then shows the change.",
 	Needs: []engine.Fault{engine.LoseAnswer, engine.Records}, Check: func(t *engine.Trial) {
 		a := t.Client()
-		// It has a folder of its own, which is there. Otherwise a driver may send a write twice, and it is the first,
-		// refused one whose answer is lost: because there is no folder, or because of a deletion beside the record.
+		// It has a folder of its own, which is there. Otherwise a driver may send a write twice,
+		// and it is the first, refused one whose answer is lost: because there is no folder, or
+		// because of a deletion beside the record.
 		name := t.Name + "-d/r"
 		a.Put(t.Name+"-d/first", "", nil)
 		at := backend.Absent

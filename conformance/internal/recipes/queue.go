@@ -235,8 +235,8 @@ var queueRules = []engine.Rule{{
 	Needs: needs(engine.Requests),
 	Check: func(t *engine.Trial) {
 		const most = 16
-		// A heartbeat may fall into a take, and what watches its terms may not have asked when they end. So the cheapest take of
-		// one is compared with a usual one of the other.
+		// A heartbeat may fall into a take, and what watches its terms may not have asked when they
+		// end. So the cheapest take of one is compared with a usual one of the other.
 		requests := func(length int) (fewest, often int64) {
 			c := t.Client()
 			q := queue.New(c, fmt.Sprintf("%s-%d", t.Name, length), &queue.Options{Options: *options(t, c)})

@@ -1,5 +1,5 @@
-// Package choice decides who of a line is to lead. It asks no coordinator and no clock: what a candidate has seen of
-// its line says what it is to do.
+// Package choice decides which member of a line is to lead. It asks no coordinator and no clock: it
+// decides from what a candidate has seen of its line.
 package choice
 
 import (
@@ -26,11 +26,11 @@ type Act int
 
 const (
 	Lead  Act = iota
-	Yield     // leave the line: another is to lead
+	Yield     // leave the line: another member is to lead
 	Wait      // it is not ready, and nobody behind it may be
 )
 
-// A Verdict says what a member is to do, and if it is to yield, to whom and why.
+// A Verdict says what a member is to do. If it is to yield, To and Why say to whom and why.
 type Verdict struct {
 	Act Act
 	To  backend.Member
@@ -41,10 +41,10 @@ func yield(to backend.Member, format string, args ...any) Verdict {
 	return Verdict{Yield, to, fmt.Sprintf(format, args...)}
 }
 
-// Of returns what m is to do, which is first in the line and has the rank own. Whoever is to lead is, in this order: a gate
-// that pauses the election; the member that an operator wishes for; of those that are ready the one with the highest
-// priority; of these one at the site where the last leader was; of these the first. So m yields to one behind it only where that one
-// would not yield to m.
+// Of returns what m, which is first in the line and has the rank own, is to do. A gate that pauses
+// the election goes before all; then comes the member that an operator wishes for; then, of the
+// ready members, the one with the highest priority; then one at the site of the last leader; then
+// the first in line. So m yields only to a member that would not yield to m.
 func (v View) Of(m backend.Member, ready bool, own value.Rank) Verdict {
 	if gate, paused := v.Line.Paused(); paused {
 		by := value.Parse(gate.Value)
@@ -87,7 +87,7 @@ func (v View) Of(m backend.Member, ready bool, own value.Rank) Verdict {
 	return yield(better, "%s is in %s, where the last leader was", value.Named(better), most.Site)
 }
 
-// behind returns who stands behind m and may be ready, but for gates.
+// behind returns the members behind m that may be ready, without gates.
 func (v View) behind(m backend.Member) (out []backend.Member) {
 	front := max(0, slices.IndexFunc(v.Line.Members, func(o backend.Member) bool { return o.Key == m.Key && o.Position == m.Position }))
 	for i, o := range v.Line.Members {
@@ -98,8 +98,8 @@ func (v View) behind(m backend.Member) (out []backend.Member) {
 	return out
 }
 
-// Wished reports whether there is a wish, and it has not lapsed by the time at. Clocks that differ make a wish last longer
-// or shorter, and nothing else.
+// Wished reports whether there is a wish that has not lapsed at the time at. If clocks differ, a
+// wish lasts longer or shorter, and nothing else changes.
 func Wished(w backend.Wish, at time.Time) bool {
 	return w.Position != 0 && at.UnixMilli() < w.Until && w.Until <= at.Add(2*header.MaxWish).UnixMilli()
 }

@@ -33,8 +33,8 @@ type Options struct {
 // QuitLimit is how long a worker may take to end in good order.
 const QuitLimit = 20 * time.Second
 
-// An Arena is a run. Its methods are safe for concurrent use, but for those that add
-// candidates and end them all.
+// An Arena is a run. Its methods are safe for concurrent use, except those that
+// add candidates and end them all.
 type Arena struct {
 	Options
 	Elections  []string

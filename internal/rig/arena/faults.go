@@ -12,19 +12,19 @@ import (
 	"github.com/succession-dev/succession/conformance/proxy"
 )
 
-// A Step is one fault. What it hits may be found out only as it begins: who leads, and
-// which server leads the others.
+// A Step is one fault. Its target may be known only when it begins: the candidate that leads, or
+// the server that leads the others.
 type Step struct {
 	At, For time.Duration
 	Kind    string
 	// Index is of the candidate, or of the server, that is hit.
 	Index int
-	// Leader says that whoever leads is hit, where somebody does: of the election
+	// Leader says that the fault hits the leader, if there is one: of the election
 	// Election, or of the servers.
 	Leader   bool
 	Election int
 	Amount   time.Duration // of a delay
-	Target   string        // who is hit, in words, where it is no candidate
+	Target   string        // the target in words, if it is no candidate
 }
 
 func (s Step) String() string {

@@ -197,7 +197,7 @@ func isolate(ctx context.Context, r *run, s step) error {
 	return r.ready()
 }
 
-// operate returns what an operator does while all servers serve, who has enough time for it.
+// operate returns what an operator does while all servers serve. The operator has enough time for it.
 func operate(do func(context.Context, *run, step) error) func(context.Context, *run, step) error {
 	return func(ctx context.Context, r *run, s step) error {
 		ctx, cancel := context.WithTimeout(ctx, readyLimit)
@@ -262,8 +262,8 @@ func (r *run) depose(ctx context.Context, s step, everywhere bool, do func(conte
 		cancel()
 		end()
 		if err != nil {
-			// As happens where the coordinator does not answer. Whoever was noted as deposed is
-			// then given more than is due.
+			// This happens if the coordinator does not answer. A candidate that was noted as
+			// deposed is then given more time than is due.
 			r.Say("%v: %v", s, err)
 			r.Notes.Begin(s.Kind+failed, leader.Candidate)()
 			if again.Sleep(ctx) != nil {

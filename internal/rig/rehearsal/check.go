@@ -36,7 +36,7 @@ func (r *Report) Check() []history.Violation {
 	e := &r.Evidence
 	h := r.judged()
 	rules := e.Rules
-	rules.Vacancy = 0 // who stands in line changes too often here; see waits
+	rules.Vacancy = 0 // the line changes too often here; see waits
 	for _, v := range h.Check(rules) {
 		if v.Rule != history.Order {
 			out = append(out, v)

@@ -156,8 +156,8 @@ func (r *rehearsal) leg(ctx context.Context, from, to *ground, stormy bool) (err
 	return nil
 }
 
-// recover waits until everybody is in good health, and nothing is left of who is not, so
-// that what comes next is not to blame.
+// recover waits until all candidates are in good health, and nothing is left of others, so
+// that the next step is not blamed for this one.
 func (r *rehearsal) recover(ctx context.Context, from, to *ground) error {
 	for _, c := range r.Candidates {
 		if err := r.stands(ctx, c, 0); err != nil {

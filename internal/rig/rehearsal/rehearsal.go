@@ -213,9 +213,9 @@ func (r *rehearsal) writes(ctx context.Context, since time.Duration) error {
 	}
 }
 
-// vacate waits until nobody stands on a coordinator but who is meant to, beside gate and
-// seal. Whoever stands there for longer than the session of a process that died is a
-// ghost.
+// vacate waits until only the members that are meant to stand on a coordinator stand there,
+// beside gate and seal. Any other that stands there for longer than the session of a process
+// that died is a ghost.
 func (r *rehearsal) vacate(ctx context.Context, g *ground, meant func(backend.Member) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()

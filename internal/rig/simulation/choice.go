@@ -14,8 +14,8 @@ import (
 // Candidates of a plan with Choice have priorities and sites, and are ready at times. Operators wish for
 // leaders, and pause elections.
 
-// asked is how long a candidate may not know that it is not ready any more: package elect asks it once a
-// second.
+// asked is the longest time until a candidate knows that its readiness has ended: package elect asks
+// once a second.
 const asked = time.Second + time.Millisecond
 
 // rejoin is the longest pause of a candidate that gives way again and again; see package elect.
@@ -115,7 +115,7 @@ func (w *world) wish(e *election, nth int) {
 	}
 }
 
-// owner returns who stands at m, and what it says besides.
+// owner returns the ID of the candidate whose member m is, and what else m says.
 func owner(m backend.Member) (id, text string) {
 	says := value.Parse(m.Value)
 	return says.ID, says.Text

@@ -11,19 +11,18 @@
 //     and answers;
 //   - the coordinator (package memory) pauses and restarts, and its log goes back;
 //   - operators end sessions, remove members, delete elections, raise fences, ask leaders to
-//     resign, put gates into lines and take them away, and do what is to be done when the
-//     log went back.
+//     resign, put gates into lines and take them away, and repair elections after the log went
+//     back.
 //
-// In plans of another kind candidates choose who is to lead: they have priorities and sites, and are ready at
-// times. Operators wish for one of them, and pause and resume elections.
+// In plans of another kind candidates choose which of them leads: they have priorities and sites,
+// and are ready only at times. Operators wish for one of them, and pause and resume elections.
 //
 // In other plans elections move from one coordinator to another. Processes know the old
-// coordinator, the new one, or both (package migrate), and are restarted in another mode.
+// coordinator, the new one, or both (package migrate), and are restarted with other coordinators.
 // Operators begin migrations, cut them over, abort and finish them, or give up in the middle.
 //
-// [Run] runs a plan in a bubble of testing/synctest. Then it ends all faults, has operators
-// finish what they left half done, waits for [Bound], stops everything, and returns a
-// [Report].
+// [Run] runs a plan in a bubble of testing/synctest. Then it ends all faults, lets operators finish
+// what they left half done, waits for [Bound], stops everything, and returns a [Report].
 //
 // # What is checked
 //
@@ -42,27 +41,28 @@
 //   - migration: the seal on the old coordinator stays, and records can be read.
 //   - told: a leader that was removed or asked to resign, and can be reached, knows it at
 //     once. The context of a term ends with the term.
-//   - lost for no reason: every loss has a fault or an operator that explains it.
+//   - lost for no reason: a fault or an operator explains every loss.
 //   - guarded put: no guarded write of an earlier term lands after one of a later term.
-//   - ghost: the line at the coordinator is what the candidates believe.
-//   - stall: somebody leads within Bound after the last fault. A candidate that no
-//     fault touches never waits longer than Bound without a leader.
-//   - ready: nobody wins who has known for a while that it is not ready. A leader that is not ready
-//     has handed over within Bound, if somebody who is ready stands in line.
-//   - observer: observers never go back, are told nothing twice, and know the truth
-//     at once if no fault is in the way.
+//   - ghost: the line at the coordinator has the members that the candidates believe, and no
+//     others.
+//   - stall: a candidate leads within Bound after the last fault. A candidate that no fault touches
+//     never waits longer than Bound without a leader.
+//   - ready: no candidate wins that has known for a while that it is not ready. If a ready
+//     candidate stands in line, a leader that is not ready hands over within Bound.
+//   - observer: observers never go back, see no state twice in a row, and know the truth at once if
+//     no fault is in the way.
 //   - clean end: every call returns, and no session and no goroutine is left.
 //
-// What happened is kept as a history of package history, whose checker has the last
-// word on overlaps, tokens, order, vacancies and late ends.
+// The run is kept as a history of package history, whose checker decides about overlaps, tokens,
+// order, vacancies and late ends.
 //
 // # What is excused
 //
 // A check that fails is forgiven only in these cases.
 //
-//   - An operator takes a member away (Remove, Drop, Expire, Open): from then on its term is
-//     not held against others. If its process can be reached, it must know at once.
-//   - A process crashed, was closed or restarted: it does not lead any more, whatever it
+//   - An operator takes a member away (Remove, Drop, Expire, Open): from then on its term does not
+//     count as an overlap. If its process can be reached, it must know at once.
+//   - A process crashed, was closed or restarted: from then on it does not lead, whatever it
 //     believes.
 //   - A candidate loses its term or member for a reason: an operator, or a fault of the
 //     candidate or its coordinator that lasts, or ended less than a session time ago.
@@ -71,24 +71,25 @@
 //     drift, and the margin covers that. The term's own deadline may not.
 //   - The log goes back while a process cannot be reached, or has no session as it is about to open another one: until the process comes back, the
 //     log may have grown as far as the process had seen it, and so the process need not notice.
-//     Its terms are not held against others, nor what it wins with a member from before, nor
-//     what its observers see.
-//   - The log went back, and no operator has done yet what is to be done: nobody need lead, and
-//     processes from before may lose their members and give up. Tokens, positions and
-//     guarded writes from before are compared only with each other; tokens are also compared
-//     with those of candidates that joined after an operator raised the fence.
-//   - A gate or a seal is at the head of the line: nobody need lead, and candidates that are
-//     told of the seal give up. The member that was pinned as a seal outlives its session, so
-//     its deadline is not compared.
-//   - A candidate is not ready: it need not lead, and its terms end for that. While one at the head of the
-//     line waits for slow answers before it gives way, others wait longer than Bound. A pause is a gate.
-//   - While an election moves, some candidates cannot lead, and do not count where somebody has
-//     to lead: a process of the old coordinator behind the seal, one of the new coordinator
-//     before there is a seal, and one of both before the migration has begun. A process of the
-//     new coordinator that stands there too early keeps those of both from leading. In that
-//     time the latter join and leave again, may keep others from leading, and are not
-//     observed. Processes that are told so give up; a process of both that left joins again.
-//     Vacancies are checked only in the end.
+//     Its terms do not count, nor do terms that it wins with a member from before, nor what its
+//     observers see.
+//   - The log went back, and no operator has repaired that yet: nobody need lead, and processes
+//     from before may lose their members and give up. Tokens, positions and guarded writes from
+//     before are compared only with each other; tokens are also compared with those of candidates
+//     that joined after an operator raised the fence.
+//   - A gate or a seal is at the head of the line: nobody need lead, and candidates that learn of
+//     the seal give up. The member that was pinned as a seal outlives its session, so its deadline
+//     is not compared.
+//   - A candidate is not ready: it need not lead, and its terms end for that. While such a
+//     candidate at the head of the line waits for slow answers before it gives way, others may wait
+//     longer than Bound. A pause is a gate.
+//   - While an election moves, some candidates cannot lead, and do not count when a leader is
+//     required: a process of the old coordinator behind the seal, a process of the new one before
+//     there is a seal, and a process of both before the migration has begun. If a process of the
+//     new coordinator stands there too early, it keeps the processes of both from leading. In that
+//     time these join and leave again, may keep others from leading, and are not observed.
+//     Processes that learn of that give up; a process of both that left joins again. Vacancies are
+//     checked only at the end.
 //   - Observers are compared with the truth only while no fault is in the way. An observer of
 //     both coordinators notices a move at its slow re-check, and is compared only in the end.
 //     The marks of package migrate may stay until their sessions have ended. An observer that has seen a raised
@@ -113,11 +114,11 @@
 //
 //	go test ./internal/rig/simulation -run Simulation -timeout 0 -rapid.seed=0 -rapid.checks=500000
 //
-// These are two million, because the number is for each of the four kinds. A schedule
-// takes about a millisecond of processor time, so that is half an hour; the race detector makes
-// it several times as much. Package pgregory.net/rapid draws the schedules and shrinks them. A
-// failure prints the shrunk plan, the seed, and the name of a folder with the plan, the
-// history and its picture.
+// These are two million schedules, because the number is for each of the four kinds. A schedule
+// takes about a millisecond of processor time, so that is half an hour; the race detector makes it
+// several times as much. Package pgregory.net/rapid draws the schedules and shrinks them. A failure
+// prints the shrunk plan, the seed, and the name of a folder with the plan, the history and its
+// picture.
 //
 //	go test ./internal/rig/simulation -run Simulation -rapid.seed=SEED
 //
@@ -130,9 +131,9 @@
 // # Replay
 //
 // A plan that is run again gives the same leaders with the same tokens, whatever the
-// machine does. TestReplay demands that of every plan that it runs, which are none of those in which candidates
-// choose: such a candidate asks whether it is ready, and says so, beside its campaign and in no fixed order with
-// it. There are three reasons:
+// machine does. TestReplay checks that for every plan that it runs. It runs no plans in which
+// candidates choose, because such a candidate asks whether it is ready, and says so, in no fixed
+// order with its campaign. There are three reasons why a replay is the same:
 //
 //   - Time is virtual.
 //   - The jitter of package elect comes from the plan's seed, through the context (package
@@ -148,19 +149,20 @@
 //
 // # What it does not show
 //
-// "./test coverage" prints which functions of the product no schedule calls, these schedules and those of the recipes
-// together. They are of these kinds:
+// "./test coverage" prints the functions of the product that no schedule calls, neither these
+// schedules nor those of the recipes. They are of these kinds:
 //
-//   - what looks, for people: names, lists, counts, status, and who follows a group or a record;
+//   - functions that look, for people: names, lists, counts, status, and following a group or a
+//     record;
 //   - tries that do not wait (TryLock and the like), and values of a record without a condition: they are short,
 //     and the tests of their packages and package conformance run them under faults;
-//   - the history of an election, which is written after a term and decides nothing;
+//   - the history of an election, which decides nothing;
 //   - faults and counters of package memory that other tests use;
-//   - of a migration: the trial before it and the plan that is printed; and steps that follow when an operator's
-//     command was killed at one exact point, or a foreign client stands in the line. The model in package migrate
-//     goes through all of them.
+//   - in a migration: the trial before it, the printed plan, and steps that are needed only if an
+//     operator's command was killed at one exact point, or if a foreign client stands in the line.
+//     The model in package migrate covers all of these.
 //
-// It tries few interleavings within one instant. What could go wrong between two lines of code
-// with no message between them is for the race detector and other tests. Real coordinators are
-// for package conformance.
+// The simulation tries few interleavings within one instant. The race detector and other tests look
+// for faults between two lines of code with no message between them. Package conformance tests real
+// coordinators.
 package simulation

@@ -82,8 +82,8 @@ func (w *world) lookAtMigration(e *election) {
 	e.moved = moved
 }
 
-// begunAgain reports whether more than one migration has begun. Whoever leads by the old
-// side alone, as one was aborted, joins again then.
+// begunAgain reports whether more than one migration has begun. Then a candidate that leads by
+// the old side alone, because a migration was aborted, joins again.
 func (w *world) begunAgain(e *election) bool {
 	if id := w.header(w.sides[newSide], e).Migration.ID; id != e.id {
 		e.id, e.again = id, e.id != ""

@@ -33,7 +33,7 @@ func (w *world) snapshot() {
 	w.rewinds.kept, w.rewinds.keptAt = c.Snapshot(), c.Index()
 }
 
-// rewind takes the coordinator back. Whoever can be reached is told at once.
+// rewind takes the coordinator back. Each client that can be reached is told at once.
 func (w *world) rewind() {
 	r, c := &w.rewinds, w.sides[oldSide].c
 	for _, e := range w.elections {

@@ -38,8 +38,8 @@ const (
 // candidate, once all faults have ended. The session of a client that crashed ends
 // after TTL and slack by a clock that may be slow; a former leader may linger before it
 // joins again; a call that was answered slowly may have been on its way; and a candidate
-// that failed last just before waits up to two seconds. Who finds that an election has
-// moved finds it at its slow re-check. Who has given way again and again pauses before it joins.
+// that failed last just before waits up to two seconds. A candidate finds that an election
+// has moved at its slow re-check. One that has given way again and again pauses before it joins.
 func Bound(p Plan) time.Duration {
 	late := time.Duration(0)
 	for _, early := range p.Early {

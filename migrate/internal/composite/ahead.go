@@ -9,17 +9,16 @@ import (
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
-// errMovedOn says that a candidacy is not where the election is any more.
+// errMovedOn says that the election has left the coordinator of the candidacy.
 var errMovedOn = fmt.Errorf("%w: the election is being moved; join again", backend.ErrNotMember)
 
 var errLostTo = fmt.Errorf("%w: its member on the coordinator that the election moves to has gone", backend.ErrNotMember)
 
 // Ahead says who stands in front of m; see [backend.Session]. Behind others it costs a
-// round trip. A member that is first on From gets a member on To as well, which costs
-// several, and it is first when it has both. Until then it waits for whoever stands behind
-// the gate on To: those are members of a former leader. Where it does not get To within
-// [Options] Patience, it leaves From and fails with [backend.ErrNotMember], as it does
-// where the election has moved meanwhile: join again.
+// round trip. A candidacy that is first on From also gets a member on To, which costs several round
+// trips; it is first when it has both. Until then it waits for the members behind the gate on To,
+// which belong to a former leader. If it does not get To within [Options] Patience, or the election
+// has moved meanwhile, it leaves From and fails with [backend.ErrNotMember]: join again.
 func (s *session) Ahead(ctx context.Context, m backend.Member) (pl backend.Place, err error) {
 	defer s.told("ahead", m.Line, &err)
 	c := s.owned(m)
@@ -57,9 +56,10 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (pl backend.Place
 	return pl, nil
 }
 
-// findSeal looks for the candidacy's own seal, whose answer may have been lost, where takeTo has failed
-// with err because the election has moved. If it finds the seal, the candidacy leads by To alone. If not,
-// it returns err, or why it could not look. The caller has the candidacy's turn.
+// findSeal is for a candidacy whose takeTo has failed with err because the election has moved. It
+// looks for the candidacy's own seal, whose answer may have been lost. If it finds the seal, the
+// candidacy leads by To alone. If not, it returns err, or why it could not look. The caller has the
+// candidacy's turn.
 func (s *session) findSeal(ctx context.Context, c *candidacy, err error) (found bool, _ error) {
 	if !errors.Is(err, errMovedOn) || !c.sealSent {
 		return false, err
@@ -102,7 +102,7 @@ func (s *session) aheadOn(ctx context.Context, c *candidacy, sd protocol.Side) (
 		if !c.now().hasSealed() {
 			return backend.Place{}, errMovedOn
 		}
-		// It leads already, while the gate is being taken away.
+		// It leads already, while somebody takes the gate away.
 		if l, err := part.Line(ctx, c.line); err != nil {
 			return backend.Place{}, err
 		} else if protocol.BehindGate(l, m) {
@@ -113,9 +113,9 @@ func (s *session) aheadOn(ctx context.Context, c *candidacy, sd protocol.Side) (
 	return pl, nil
 }
 
-// rejoin gives up the candidacy where err says that the election is elsewhere, and
-// makes err one after which a candidate joins again, when the other coordinator is
-// where it went. The caller has the candidacy's turn.
+// rejoin gives up the candidacy if err says that the election is elsewhere. If it went to the other
+// coordinator, rejoin returns an error after which a candidate joins again. The caller has the
+// candidacy's turn.
 func (s *session) rejoin(ctx context.Context, c *candidacy, err error) error {
 	var sealed *backend.SealedError
 	switch {
@@ -130,7 +130,7 @@ func (s *session) rejoin(ctx context.Context, c *candidacy, err error) error {
 	default:
 		return err
 	}
-	if c.now().leads != [2]bool{} { // it must know at once, and To may be slow to answer
+	if c.now().leads != [2]bool{} { // the leader must know at once, and To may be slow to answer
 		s.quitLater(c)
 		return err
 	}

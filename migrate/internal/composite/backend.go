@@ -13,10 +13,10 @@ import (
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
-// Scheme is that of the URLs of the composite, and the Backend of its errors.
+// Scheme is the scheme of the composite's URLs, and the field Backend of its errors.
 const Scheme = "migrate"
 
-// Wrap wraps an error as those of the composite are; nil stays nil.
+// Wrap wraps an error in the composite's way; nil stays nil.
 func Wrap(op, name string, err error) error {
 	if err == nil {
 		return nil
@@ -29,8 +29,8 @@ type Options struct {
 	Route    protocol.Route
 	Patience time.Duration // as package migrate says of it
 	Log      *slog.Logger
-	// Begin begins the migration of an election that nobody has begun, as why says, for a
-	// process that joins it. Nil is not to begin any.
+	// Begin begins the migration of an election for a process that joins it, if nobody has begun
+	// one, as why says. Nil means that processes begin none.
 	Begin func(ctx context.Context, election string, why error) error
 }
 
@@ -70,7 +70,7 @@ func (b *Backend) Session(ctx context.Context) (_ backend.Session, err error) {
 	case s != nil && s.alive() == nil:
 		return s, nil
 	case s != nil:
-		// What it had with the coordinator that did not end it must be over first.
+		// The part with the coordinator that did not end the session must be closed first.
 		select {
 		case <-s.over:
 		case <-ctx.Done():

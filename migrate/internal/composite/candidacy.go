@@ -8,39 +8,39 @@ import (
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
-// A candidacy is what a session has joined as one member: a member on one coordinator or one
-// on each. The caller knows it by the first of them.
+// A candidacy is what the caller sees as one member: a member on one coordinator, or one on each.
+// The caller knows it by the first of them.
 type candidacy struct {
 	line, value string
 	as          backend.Member // as the caller knows it
 
 	turn     lock // of Ahead, Leave and the cutover
-	sealSent bool // its seal may be under way, so it may not leave From by its own hand; guarded by turn
+	sealSent bool // its seal may be under way, so it may not leave From by itself; guarded by turn
 
 	writing lock       // of a guarded write, or the seal
-	guarded [2]Guarded // what it knows of the lists of both coordinators; see guarded.go
+	guarded [2]Guarded // the lists of both coordinators, as far as known; see guarded.go
 
-	giveUp sync.Once // for giving the candidacy up behind the caller's back
+	giveUp sync.Once // gives the candidacy up in the background, once
 
 	mu *sync.Mutex // of the session; guards st
 	st standing
 }
 
-// A standing is where a candidacy stands.
+// A standing says where a candidacy stands.
 type standing struct {
 	state   state
 	at      [2]backend.Member // the zero Member where it has none
 	marks   [2]backend.Member // see mark.go
 	leads   [2]bool           // by which coordinators it leads: their deadlines are the term's
-	until   time.Time         // until when it tries to get a member on To; zero where it does not
+	until   time.Time         // until when it tries to get a member on To; zero if it does not
 	aborted string            // the ID of the migration that was aborted, in fromOnly and outdated
 	sealed  backend.Header    // From's record as its seal has written it
 	since   time.Time         // when it has sealed From
-	open    bool              // the gate has gone since
+	open    bool              // the gate has gone since then
 }
 
-// A state is what a candidacy needs. It begins in needsBoth, or in toOnly where the election is
-// on To already.
+// A state says which members a candidacy needs. It begins in needsBoth, or in toOnly if the
+// election is on To already.
 //
 //	           leave          left          begunAgain
 //	needsBoth ──────▶ leaving ──────▶ fromOnly ──────▶ outdated
@@ -56,9 +56,9 @@ const (
 	needsBoth    state = iota // it waits on From; when it is first there it needs a member on To, and then leads by both
 	leaving                   // the migration was aborted, and it leaves To
 	fromOnly                  // the migration was aborted: it leads by From alone
-	outdated                  // as fromOnly, and another migration was begun: it stands until its leader leaves
+	outdated                  // like fromOnly, but another migration was begun: it stands until its leader leaves
 	toOnly                    // it joined on To, or has sealed From
-	lostTo                    // its member on To has gone, and it has to give up that on From
+	lostTo                    // its member on To has gone, and it has to give up its member on From
 	sealedLostTo              // its member on To has gone after it has sealed From
 )
 
@@ -105,8 +105,8 @@ func (st standing) hasSealed() bool {
 	return st.side() == protocol.To && st.at[protocol.From].Key != ""
 }
 
-// gone is for a candidacy that has removed its member on one coordinator. When it has removed
-// that on From, it is forgotten as a whole.
+// gone is for a candidacy that has removed its member on one coordinator. If that was From, the
+// whole candidacy is forgotten.
 func (st *standing) gone(sd protocol.Side) {
 	st.leads[sd] = false
 	if sd == protocol.To {
@@ -132,7 +132,7 @@ func (st *standing) leave() {
 	}
 }
 
-// left is for a candidacy that has left To, as the migration with the ID was aborted.
+// left is for a candidacy that has left To because the migration with the ID was aborted.
 func (st *standing) left(id string) {
 	st.aborted = id
 	if st.state != outdated {
@@ -144,7 +144,8 @@ func (st *standing) left(id string) {
 // to join anew.
 func (st *standing) begunAgain() { st.state = outdated }
 
-// seal is for a candidacy that has sealed From, whose record is h since, and leads by To alone.
+// seal is for a candidacy that has sealed From and leads by To alone. From's record is h since
+// then.
 func (st *standing) seal(h backend.Header) {
 	st.sealed = h
 	if st.since.IsZero() {
@@ -172,7 +173,7 @@ func (st *standing) try(patience time.Duration) {
 // alone.
 func (st *standing) succeed() {
 	st.until = time.Time{}
-	if st.state == leaving { // it could not, and another migration was begun meanwhile
+	if st.state == leaving { // it could not leave To, and another migration was begun meanwhile
 		st.state = needsBoth
 	}
 	st.leads = [2]bool{true, !st.isFromOnly()}

@@ -30,8 +30,9 @@ func (s *session) obey(ctx context.Context, c *candidacy) error {
 	return nil
 }
 
-// goneOrOpened is for a candidacy that has sealed From. It completes the cutover, which anybody
-// may do, but nobody is nearer, and gives that up when its member on To has gone.
+// goneOrOpened is for a candidacy that has sealed From. It completes the cutover, and gives that up
+// when its member on To has gone. Anybody may complete the cutover, but this candidacy is the first
+// to know of it.
 func (s *session) goneOrOpened(ctx context.Context, c *candidacy) (gone bool, err error) {
 	to, m := s.to(), c.now().at[protocol.To]
 	i, err := first(ctx,
@@ -48,9 +49,9 @@ func (s *session) goneOrOpened(ctx context.Context, c *candidacy) (gone bool, er
 	return i == 0 && err == nil, err
 }
 
-// openGate completes the cutover of a candidacy that has sealed From, unless somebody else has. If From
-// cannot be reached for so long as a candidacy is patient, it leaves behind what is there: the
-// election needs its gate taken away, and for that From is not needed.
+// openGate completes the cutover of a candidacy that has sealed From, unless somebody else has. If
+// From cannot be reached for a candidacy's patience, openGate leaves the records there behind: the
+// gate must be taken away, and that does not need From.
 func (s *session) openGate(ctx context.Context, c *candidacy) error {
 	to, st := s.to(), c.now()
 	r, err := to.Get(ctx, c.line)
@@ -86,8 +87,8 @@ func (s *session) decide(ctx context.Context, c *candidacy) (sealed bool, err er
 		if err := s.alive(); err != nil {
 			return false, err
 		}
-		// From's record before To's is confirmed: the seal is refused when From's has been
-		// touched since, and an abort touches it after it has written To's.
+		// From's record is read before To's is confirmed: an abort rewrites From's record after
+		// To's, and then the seal is refused.
 		r, err := from.Get(ctx, c.line)
 		if err != nil {
 			return false, err
@@ -106,7 +107,8 @@ func (s *session) decide(ctx context.Context, c *candidacy) (sealed bool, err er
 		case err != nil:
 			return false, err
 		case choice == protocol.SealedFrom:
-			// Perhaps by this candidacy, and the answer was lost. Then its member is what is pinned.
+			// This candidacy may have sealed it, and the answer was lost: then its own member is
+			// pinned.
 			own, err := s.isSeal(ctx, c)
 			if err != nil {
 				return false, err
@@ -125,7 +127,7 @@ func (s *session) decide(ctx context.Context, c *candidacy) (sealed bool, err er
 		case choice == protocol.GoOn:
 			return false, nil
 		}
-		if refused { // one that named an earlier version can never be set any more
+		if refused { // a seal that named an earlier version can never be set now
 			c.sealSent = false
 		}
 		if choice == protocol.RaiseTo {
@@ -138,9 +140,9 @@ func (s *session) decide(ctx context.Context, c *candidacy) (sealed bool, err er
 			}
 			continue
 		}
-		// To's may have been read from a server that lags behind. That it still is so is
-		// certain when a write of the same, which names its version, succeeds. It also has what a later version has
-		// added to From's record: who leads when the gate has gone must know of it.
+		// To's record may come from a server that lags behind. If a write of the same record with
+		// its version succeeds, it is up to date. The write also adds what a later version has put
+		// into From's record: the leader must know of that when the gate has gone.
 		_, err = to.Put(ctx, c.line, protocol.WithLater(h, l.Header).Encode(), &backend.If{Version: l.Version, Member: own[protocol.To]})
 		if errors.Is(err, backend.ErrVersion) {
 			continue
@@ -154,7 +156,7 @@ func (s *session) decide(ctx context.Context, c *candidacy) (sealed bool, err er
 		case err == nil:
 			return true, nil
 		case errors.Is(err, backend.ErrVersion):
-			// Also where it has been set, the answer was lost, and somebody else has written
+			// That may also mean: it was set, the answer was lost, and somebody else has written
 			// the record since.
 			refused = true
 		default:
@@ -163,7 +165,7 @@ func (s *session) decide(ctx context.Context, c *candidacy) (sealed bool, err er
 	}
 }
 
-// sendSeal seals From, whose record becomes h where it still has the version.
+// sendSeal seals From: if its record still has the version, it becomes h.
 func (s *session) sendSeal(ctx context.Context, c *candidacy, h backend.Header, at backend.Version) error {
 	if err := c.writing.take(ctx); err != nil {
 		return err
@@ -181,27 +183,27 @@ func (s *session) sendSeal(ctx context.Context, c *candidacy, h backend.Header, 
 	return err
 }
 
-// isSeal reports whether the candidacy's member is what From is sealed by.
+// isSeal reports whether the candidacy's member is the seal of From.
 func (s *session) isSeal(ctx context.Context, c *candidacy) (bool, error) {
 	l, err := s.part(protocol.From).Line(ctx, c.line)
 	return err == nil && protocol.Index(l, c.now().at[protocol.From]) == 0 && l.Members[0].Pinned, err
 }
 
-// A Move is a cutover that has been decided, and is to be completed.
+// A Move is a cutover that has been decided and must be completed.
 type Move struct {
 	Election string
-	From     backend.Session // nil: what is there is left behind
+	From     backend.Session // nil if the records there are left behind
 	To       backend.Session
 	Sealed   backend.Header // From's record, as the seal has written it
-	Guarded  []string       // records that this process has guarded itself, and carries over with those in From's list
+	Guarded  []string       // records that this process itself has guarded; they are carried over with those in From's list
 	Log      *slog.Logger
 }
 
-// EndMove is the second step of the cutover: where the election on From has been sealed by the same
-// migration, it carries over the records that the leaders guard, takes the gate away, and then writes
-// down that the election is on To. Anybody may do it, at any time and again.
+// EndMove is the second step of the cutover. If the same migration has sealed the election on From,
+// it carries over the records that the leaders guard, takes the gate away, and then writes down
+// that the election is on To. Anybody may do it, at any time and again.
 func EndMove(ctx context.Context, m Move) error {
-	// Somebody else does the same: the gate has gone meanwhile, or a record is there.
+	// Somebody else may do the same: the gate has gone meanwhile, or a record is there.
 	meanwhile := func(err error) bool { return written(err) || errors.Is(err, backend.ErrNotMember) }
 	return again.Try(ctx, meanwhile, func() error {
 		l, err := m.To.Line(ctx, m.Election)
@@ -227,9 +229,9 @@ func EndMove(ctx context.Context, m Move) error {
 	})
 }
 
-// carry carries the records over, while the gate stands. As long as it does, nobody writes them on
-// To: a client of To alone leads only when it has gone, and a leader that has sealed From waits for
-// that, too. So a request that comes late finds no gate, and does nothing.
+// carry carries the records over, on condition that the gate stands. While it stands, nobody writes
+// them on To: a client of To alone leads only when the gate has gone, and a leader that has sealed
+// From waits for that, too. A late request finds no gate, and does nothing.
 func (m *Move) carry(ctx context.Context, gate backend.Member) error {
 	list, err := ReadGuarded(ctx, m.From, m.Election)
 	if err != nil {
@@ -251,7 +253,7 @@ func (m *Move) carry(ctx context.Context, gate backend.Member) error {
 		names = append(slices.Clone(names), history)
 	}
 	for _, name := range names {
-		// Where the list of To has it, it was left there when the election was there before.
+		// If To's list has the record, it was left there when the election was last on To.
 		err := carryOver(ctx, m.From, m.To, gate, note{Record: name, Election: m.Election, Migration: id}, before.Has(name), list.Has(name))
 		switch {
 		case stays(err):

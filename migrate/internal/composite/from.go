@@ -10,16 +10,15 @@ import (
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
-// Entries that are on To alone do not need From, and the session with it may end without
-// theirs. What is still there, elections that have not moved or have come back, and
-// records that no leader has written since, is reached by another part, which the first
-// call opens that asks for it.
+// Candidacies that are on To alone do not need From: the part with From may end, and the session
+// lives on. Elections that have not moved, or have come back, and records that no leader has
+// written since, are still on From. The first call that asks for them opens another part with From.
 
-// openBound is how long a call waits for that.
+// openBound is how long a call waits for that part.
 const openBound = 5 * time.Second
 
-// fromOver returns, as ErrUnavailable, why there is no part with From. To the caller that
-// is not the end of its own session.
+// fromOver returns why there is no part with From, as ErrUnavailable, because the caller's own
+// session has not ended.
 func (s *session) fromOver() error {
 	why := s.fromErr
 	if from := s.part(protocol.From); from != nil {
@@ -31,8 +30,8 @@ func (s *session) fromOver() error {
 	return fmt.Errorf("%w: no session with %s, which keeps what has not moved: %v", backend.ErrUnavailable, s.route.From, why)
 }
 
-// notEnded returns err, as ErrUnavailable if a part with From has ended meanwhile: the candidacy leads by
-// To alone, so that proves nothing of its own session.
+// notEnded returns err, but as ErrUnavailable if a part with From has ended meanwhile: the
+// candidacy leads by To alone, so its own session has not ended.
 func (s *session) notEnded(err error) error {
 	if errors.Is(err, backend.ErrSessionEnded) && s.to().Err() == nil {
 		return fmt.Errorf("%w: %v", backend.ErrUnavailable, err)
@@ -40,8 +39,8 @@ func (s *session) notEnded(err error) error {
 	return err
 }
 
-// openFrom opens another part with From where there is none and no candidacy needs the one
-// before. It reports whether there is a new one.
+// openFrom opens another part with From if there is none, and if no candidacy needs the one before.
+// It reports whether there is a new one.
 func (s *session) openFrom(ctx context.Context) (opened bool, err error) {
 	if s.fromOver() == nil || s.needsFrom() {
 		return false, nil
@@ -69,7 +68,7 @@ func (s *session) openFrom(ctx context.Context) (opened bool, err error) {
 	if s.err != nil {
 		return false, s.err
 	}
-	if s.candidacyNeedsFrom() { // the one that has ended, and ends with it
+	if s.candidacyNeedsFrom() { // it needs the part that has ended, and ends with it
 		return false, nil
 	}
 	s.parts[protocol.From] = from
@@ -78,8 +77,8 @@ func (s *session) openFrom(ctx context.Context) (opened bool, err error) {
 	return true, nil
 }
 
-// headers reads the election's record on both coordinators. Where that of To is enough,
-// there may be none of From.
+// headers reads the election's record on both coordinators. If To's record is enough, From's may be
+// missing.
 func (s *session) headers(ctx context.Context, line string) (h [2]backend.Header, errs [2]error) {
 	for {
 		h, errs = s.headersNow(ctx, line)
@@ -113,7 +112,7 @@ func (s *session) headersNow(ctx context.Context, line string) (h [2]backend.Hea
 }
 
 // watchFrom ends the session when from does and a candidacy needs it. The session's watcher
-// waits for it. The caller holds the session's lock, or is the only one who has it.
+// waits for it. The caller holds the session's lock, or nobody else has the session yet.
 func (s *session) watchFrom(from backend.Session) {
 	s.behind.Go(func() {
 		select {
@@ -124,7 +123,7 @@ func (s *session) watchFrom(from backend.Session) {
 	})
 }
 
-// fromLost returns why the part with From has ended, where the session needs it.
+// fromLost returns why the part with From has ended, if the session needs it.
 func (s *session) fromLost() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,9 +10,9 @@ import (
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
-// Gone blocks until m has gone; see [backend.Session]. A leader that waits for its own
-// member, as elect has it, waits for both of its members, and meanwhile does the cutover
-// when an operator asks for it.
+// Gone blocks until m has gone; see [backend.Session]. A leader that waits for its own member waits
+// for its members on both coordinators, and meanwhile does the cutover when an operator asks for
+// it.
 func (s *session) Gone(ctx context.Context, m backend.Member) (err error) {
 	defer s.told("gone", m.Line, &err)
 	c := s.owned(m)
@@ -62,8 +62,8 @@ func (s *session) Gone(ctx context.Context, m backend.Member) (err error) {
 	}
 }
 
-// strangerGone waits for a member that this session did not join. A wait on To is that of
-// a candidacy that is first on From, and ends with its patience.
+// strangerGone waits for a member that this session did not join. Only a candidacy that is first on
+// From waits on To, and the wait ends with its patience.
 func (s *session) strangerGone(ctx context.Context, m backend.Member) error {
 	line := m.Line
 	m, sd := untag(m)
@@ -95,10 +95,10 @@ func (s *session) patientUntil(line string) (until time.Time) {
 	return until
 }
 
-// goneOrBegun is for a candidacy that is on From alone, as the migration was aborted. It
-// blocks until its member has gone, or the migration was begun again: then the next Ahead
-// says that it has to join again. That is told once: others of this process who wait
-// behind it wait on, until its leader has left.
+// goneOrBegun is for a candidacy that is on From alone because the migration was aborted. It blocks
+// until its member has gone, or the migration was begun again: then the next Ahead says that it has
+// to join again. It reports that once: members of this process that wait behind it wait on, until
+// its leader has left.
 func (s *session) goneOrBegun(ctx context.Context, c *candidacy) error {
 	st, from := c.now(), s.part(protocol.From)
 	m := st.at[protocol.From]
@@ -121,8 +121,8 @@ func (s *session) goneOrBegun(ctx context.Context, c *candidacy) error {
 	return err
 }
 
-// begunAgain blocks until To's record asks for a member on both coordinators, for another
-// migration than the one that was aborted: the record may be read from a server that lags.
+// begunAgain blocks until To's record asks for a member on both coordinators, for a migration with
+// another ID than the aborted one: a server that lags behind may still show that one.
 func (s *session) begunAgain(ctx context.Context, c *candidacy) error {
 	aborted := c.now().aborted
 	return s.untilTo(ctx, c.line, func(h backend.Header) bool {
@@ -131,7 +131,8 @@ func (s *session) begunAgain(ctx context.Context, c *candidacy) error {
 	})
 }
 
-// untilTo blocks until To's record is as says. One that cannot be read says nothing.
+// untilTo blocks until is returns true for To's record. It passes over a record that cannot be
+// read.
 func (s *session) untilTo(ctx context.Context, line string, is func(backend.Header) bool) error {
 	var seen backend.Version
 	for {
@@ -171,9 +172,9 @@ func (s *session) goneOrAsked(ctx context.Context, c *candidacy) (asked bool, er
 	return i == 2 && err == nil, err
 }
 
-// goneOrObeyed does what To's record asks for, which it gives up when one of the candidacy's
-// members has gone: the other coordinator may be slow to answer. From the seal on it is To
-// alone that says who leads.
+// goneOrObeyed does what To's record asks for. It gives that up when one of the candidacy's members
+// has gone, because the other coordinator may be slow to answer. From the seal on, only To says who
+// leads.
 func (s *session) goneOrObeyed(ctx context.Context, c *candidacy) (gone bool, err error) {
 	goes := func(sd protocol.Side) func(context.Context) error {
 		part, m := s.part(sd), c.now().at[sd]
@@ -193,8 +194,8 @@ func (s *session) goneOrObeyed(ctx context.Context, c *candidacy) (gone bool, er
 	return i < 2, err
 }
 
-// sealing reports whether the candidacy's member on From is the seal by now, and waits for one
-// that is under way: to be pinned may look like having gone.
+// sealing reports whether the candidacy's member on From is the seal by now, and waits for a seal
+// that is under way: a member that is pinned may look like one that has gone.
 func (s *session) sealing(ctx context.Context, c *candidacy) bool {
 	if c.writing.take(ctx) == nil {
 		defer c.writing.release()
@@ -206,8 +207,8 @@ func (s *session) sealing(ctx context.Context, c *candidacy) bool {
 	return own // if it could not look, Ahead tells
 }
 
-// WatchPlace waits for who stands in front, and asks again once in a session time: what a member waits for may be
-// on either coordinator; see [backend.Session].
+// WatchPlace waits for the member in front, and asks again once in a session time, because m may
+// have to wait on either coordinator; see [backend.Session].
 func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
 	return again.WatchPlace(ctx, s, m, p)
 }

@@ -14,23 +14,24 @@ import (
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
-// A leader with both coordinators writes down which records it guards, before it guards a record for
-// the first time: in a record of its own beside the election, on the coordinator where that is. So
-// whoever completes a cutover knows what has to be carried over, also when the leader has crashed.
-// A name stays in the list: the way back and later migrations need it too.
+// Before a leader with both coordinators guards a record for the first time, it adds the name to a
+// list: a record beside the election, on the coordinator where that is. So the process that
+// completes a cutover knows what to carry over, also when the leader has crashed. A name stays in
+// the list: the way back and later migrations need it too.
 //
-// Every candidate of the election may write the list, and who completes a cutover may have more rights than they. So
-// a list only says where to look. That a record goes with the election stands beside the record, in its note, which takes
-// a right to what is there: the leader writes that too, before the list.
+// Every candidate of the election may write the list, and the process that completes a cutover may
+// have more rights than they have. So the list only says where to look. The note beside a record,
+// which only a process with a right there can write, says that the record goes with the election.
+// The leader writes the note before the list.
 const guardedSuffix = naming.Guarded
 
-// A Guarded is that list.
+// A Guarded is such a list.
 type Guarded struct {
 	Election string   `json:"election"`
 	Records  []string `json:"records"` // sorted; without the history, which always goes along
 	More     bool     `json:"more,omitempty"`
-	// Unclaimed are in the list, and their notes do not say that they go with the election. Only ReadGuarded tells them
-	// apart.
+	// Unclaimed are records of the list whose notes do not say that they go with the election. Only
+	// ReadGuarded fills it in.
 	Unclaimed []string `json:"-"`
 }
 
@@ -67,8 +68,8 @@ func (g Guarded) encode() []byte {
 	return b
 }
 
-// ReadGuarded returns which records the leaders of the election guard, as one coordinator knows. It blocks for about a round
-// trip for each.
+// ReadGuarded returns which records the leaders of the election guard, as one coordinator knows. It
+// blocks for about a round trip for each.
 func ReadGuarded(ctx context.Context, part backend.Session, election string) (Guarded, error) {
 	g, _, _, err := readGuarded(ctx, part, election)
 	if err != nil {
@@ -89,8 +90,8 @@ func ReadGuarded(ctx context.Context, part backend.Session, election string) (Gu
 	return g, nil
 }
 
-// readGuarded returns the list as it is, and its version; ours is false where the record is that of another
-// election, whose name is as long, or a stranger's.
+// readGuarded returns the list as it is, and its version. ours is false if the record belongs to
+// another election with a name that is too long, or to a stranger.
 func readGuarded(ctx context.Context, part backend.Session, election string) (g Guarded, at backend.Version, ours bool, err error) {
 	r, err := part.Get(ctx, protocol.Companion(election, guardedSuffix))
 	if err != nil {
@@ -103,8 +104,9 @@ func readGuarded(ctx context.Context, part backend.Session, election string) (g 
 	return g, r.Version, ours, nil
 }
 
-// parseGuarded returns the list of the election, without names that no record can have or that belong to an election, and of more than maxGuarded the first;
-// ours is false if it is not that of the election. What is in it is carried over, name by name.
+// parseGuarded returns the list of the election. It leaves out names that no record can have or
+// that belong to an election, because each name is carried over, and names after the first
+// maxGuarded. ours is false if the list is not that of the election.
 func parseGuarded(value []byte, election string) (g Guarded, ours bool) {
 	if json.Unmarshal(value, &g) != nil || g.Election != election {
 		return Guarded{Election: election}, false
@@ -121,8 +123,8 @@ func parseGuarded(value []byte, election string) (g Guarded, ours bool) {
 	return g, true
 }
 
-// Claim notes beside a record, on the coordinator where the election is, that it goes with the election, while m stands. It fails with
-// [backend.ErrInvalid] if there is another note.
+// Claim notes beside a record, on the coordinator where the election is, that it goes with the
+// election, while m stands. It fails with [backend.ErrInvalid] if there is another note.
 func Claim(ctx context.Context, part backend.Session, election string, m backend.Member, name string) error {
 	n, at, err := noteOf(ctx, part, name)
 	switch {
@@ -153,7 +155,7 @@ func AddGuarded(ctx context.Context, part backend.Session, election string, m ba
 	return longer, err
 }
 
-// written reports that somebody else has written at the same time.
+// written reports whether somebody else has written at the same time.
 func written(err error) bool { return errors.Is(err, backend.ErrVersion) }
 
 // guards notes that the candidacy is about to guard the record, on the coordinator where it stands.
@@ -192,7 +194,8 @@ func (c *candidacy) guardedOnFrom() []string {
 	return c.guarded[protocol.From].Records
 }
 
-// Own reports whether the name is that of a record or a line that migrations, or package spread, keep for themselves.
+// Own reports whether the name belongs to a record or a line that migrations, or package spread,
+// keep for themselves.
 func Own(name string) bool {
 	return strings.HasSuffix(name, naming.Home) || strings.HasPrefix(name, naming.Home) || strings.HasSuffix(name, noteSuffix) || strings.HasSuffix(name, guardedSuffix) || strings.HasSuffix(name, marksSuffix)
 }
@@ -202,8 +205,8 @@ func unclaimed(election, name string) error {
 		backend.ErrInvalid, name, election, protocol.Companion(name, noteSuffix))
 }
 
-// Left returns the records that leaders of the election guarded on From, or its history, which are not
-// on To though the migration with the ID has moved the election.
+// Left returns the records that leaders of the election guarded on From, and its history, if they
+// are not on To although the migration with the ID has moved the election.
 func Left(ctx context.Context, from, to backend.Session, election, id string) (names []string, err error) {
 	g, err := ReadGuarded(ctx, from, election)
 	if err != nil {
@@ -219,7 +222,7 @@ func Left(ctx context.Context, from, to backend.Session, election, id string) (n
 			return nil, err
 		}
 		if n == (note{Record: name, Election: election, Migration: id}) {
-			continue // it may have been deleted since
+			continue // the record may have been deleted since
 		}
 		var r [2]backend.Record
 		for sd, part := range []backend.Session{from, to} {
@@ -234,8 +237,8 @@ func Left(ctx context.Context, from, to backend.Session, election, id string) (n
 	return names, nil
 }
 
-// CarryLate carries a record over that is left, unless it is on To by now. It fails with [backend.ErrInvalid] if nothing says that
-// the record goes with the election.
+// CarryLate carries over a record that was left behind, unless it is on To by now. It fails with
+// [backend.ErrInvalid] if nothing says that the record goes with the election.
 func CarryLate(ctx context.Context, from, to backend.Session, election, name, id string) error {
 	if name != naming.OfElection(election, naming.History) {
 		if n, _, err := noteOf(ctx, from, name); err != nil {
@@ -256,7 +259,7 @@ func CarryLate(ctx context.Context, from, to backend.Session, election, name, id
 		return err
 	}
 	if _, err := to.Put(ctx, name, old.Value, &backend.If{Version: backend.Absent}); err != nil {
-		return err // ErrVersion: somebody was faster, and it is not left any more
+		return err // ErrVersion: somebody was faster, and has carried it over
 	}
 	return note{Record: name, Election: election, Migration: id}.write(ctx, to, at, backend.Member{})
 }

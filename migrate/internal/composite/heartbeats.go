@@ -5,15 +5,15 @@ import (
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
-// A tracer is who is told of the heartbeats of a session.
+// A tracer is a func that is told of the heartbeats of a session.
 type tracer struct {
 	f     func(backend.Heartbeat)
-	stops [2]func() // end the telling of each part; nil where it tells nothing
+	stops [2]func() // stop the trace of each part; nil if a part is not traced
 }
 
-// TraceHeartbeats tells of the heartbeats of both coordinators, but only of those whose deadlines count
-// at that moment: of both while the session leads by both. The Slack of each is that of its own
-// coordinator, whose Deadline it has moved; see [session.counts] and [backend.Session].
+// TraceHeartbeats tells of the heartbeats of both coordinators, but only of a coordinator whose
+// deadline counts at that moment: of both while the session leads by both. The Slack of a heartbeat
+// is about the Deadline of its own coordinator; see [session.counts] and [backend.Session].
 func (s *session) TraceHeartbeats(f func(backend.Heartbeat)) (stop func()) {
 	t := &tracer{f: f}
 	s.mu.Lock()
@@ -34,7 +34,7 @@ func (s *session) TraceHeartbeats(f func(backend.Heartbeat)) (stop func()) {
 	}
 }
 
-// trace has the present part with one coordinator tell t. The caller holds mu.
+// trace makes the present part with one coordinator tell t. The caller holds mu.
 func (s *session) trace(t *tracer, sd protocol.Side) {
 	if s.parts[sd] == nil {
 		return
@@ -49,8 +49,8 @@ func (s *session) trace(t *tracer, sd protocol.Side) {
 	})
 }
 
-// traceFrom has a part with From that takes the place of another tell those who trace the session. The
-// one before has ended, and tells nothing. The caller holds mu.
+// traceFrom makes a new part with From tell all tracers of the session. The part before has ended,
+// and tells nothing. The caller holds mu.
 func (s *session) traceFrom() {
 	for t := range s.tracers {
 		s.trace(t, protocol.From)

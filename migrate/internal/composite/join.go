@@ -11,11 +11,10 @@ import (
 
 // Join adds a member where the election is, as the records of both coordinators say;
 // see [backend.Session]. It takes two round trips more than that coordinator's own Join.
-// It fails with [protocol.ErrNotBegun] or [protocol.ErrOther] where the records say that
-// this process can lead nowhere. With [Options] Begin it begins a migration first, where
-// nobody has.
+// If the records say that this process can lead nowhere, it fails with [protocol.ErrNotBegun] or
+// [protocol.ErrOther]. With [Options] Begin it first begins a migration, if nobody has.
 //
-// It tells neither the place nor the record: these may be on either coordinator.
+// It returns neither the place nor the record, because these may be on either coordinator.
 func (s *session) Join(ctx context.Context, line, value, _ string) (j backend.Joined, err error) {
 	defer s.told("join", line, &err)
 	if err := cmp.Or(backend.CheckName(line), backend.CheckValue(value)); err != nil {
@@ -27,7 +26,7 @@ func (s *session) Join(ctx context.Context, line, value, _ string) (j backend.Jo
 			phase, err = s.find(ctx, line)
 		}
 	}
-	if err != nil && !errors.Is(err, backend.ErrSealed) { // that is for Ahead to say
+	if err != nil && !errors.Is(err, backend.ErrSealed) { // Ahead reports a seal
 		return j, err
 	}
 	sd := protocol.From
@@ -45,7 +44,7 @@ func (s *session) Join(ctx context.Context, line, value, _ string) (j backend.Jo
 	c := s.newCandidacy(line, value, sd, m.Member)
 	s.mu.Lock()
 	err = part.Err()
-	if err == nil { // else the part with From may be another one by now
+	if err == nil { // otherwise there may be another part with From by now
 		s.candidacies[identity(c.as)] = c
 	}
 	s.mu.Unlock()
@@ -56,20 +55,20 @@ func (s *session) Join(ctx context.Context, line, value, _ string) (j backend.Jo
 	return backend.Joined{Member: c.as}, nil
 }
 
-// identity is what a member is known by: what it said and whether it is pinned may differ.
+// identity returns the fields by which a member is known: its value, and whether it is pinned, may
+// differ.
 func identity(m backend.Member) backend.Member {
 	return backend.Member{Line: m.Line, Key: m.Key, Position: m.Position}
 }
 
-// owned returns the session's own candidacy that m is, or nil.
+// owned returns the session's candidacy whose member is m, or nil.
 func (s *session) owned(m backend.Member) *candidacy {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.candidacies[identity(m)]
 }
 
-// find says where the election is. It takes a cutover that has been decided to its end
-// first.
+// find says where the election is. First it completes a cutover that has been decided.
 func (s *session) find(ctx context.Context, line string) (protocol.Phase, error) {
 	h, errs := s.headers(ctx, line)
 	if err := errs[protocol.To]; err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
-// Leave removes a member; see [backend.Session]. A candidacy on both coordinators leaves To
-// first. One that has sealed From leaves To alone: the seal stays.
+// Leave removes a member; see [backend.Session]. A candidacy on both coordinators leaves To first.
+// A candidacy that has sealed From leaves only To, so that the seal stays.
 func (s *session) Leave(ctx context.Context, m backend.Member) (err error) {
 	defer s.told("leave", m.Line, &err)
 	c := s.owned(m)
@@ -23,8 +23,8 @@ func (s *session) Leave(ctx context.Context, m backend.Member) (err error) {
 	return s.quit(ctx, c)
 }
 
-// leaveStranger removes a member that this session did not join. What holds a
-// migration together is not anybody's to remove.
+// leaveStranger removes a member that this session did not join. It does not remove a gate or a
+// seal.
 func (s *session) leaveStranger(ctx context.Context, m backend.Member) error {
 	m, sd := untag(m)
 	part, err := s.use(sd)
@@ -51,11 +51,10 @@ func (s *session) quit(ctx context.Context, c *candidacy) error {
 	defer s.unmark(ctx, c)
 	switch st := c.now(); {
 	case st.hasSealed():
-		return nil // it stays known, so that nobody takes the seal for a member
+		return nil // the candidacy stays known, so that nobody takes the seal for an ordinary member
 	case st.side() == protocol.To:
 	case c.sealSent:
-		// Perhaps the member is the seal. The end of its session takes it away if it
-		// is not.
+		// The member may be the seal. If it is not, the end of its session takes it away.
 		err := fmt.Errorf("%w: its seal on %s may be under way, so the session had to end", backend.ErrSessionEnded, s.route.From)
 		s.end(err)
 		return err
@@ -70,7 +69,7 @@ func (s *session) quit(ctx context.Context, c *candidacy) error {
 	return nil
 }
 
-// quitSide removes the candidacy's member on one coordinator, where it has one.
+// quitSide removes the candidacy's member on one coordinator, if it has one there.
 func (s *session) quitSide(ctx context.Context, c *candidacy, sd protocol.Side) error {
 	m := c.now().at[sd]
 	if m.Key == "" {
@@ -86,7 +85,8 @@ func (s *session) quitSide(ctx context.Context, c *candidacy, sd protocol.Side) 
 	return err
 }
 
-// quitLater quits without having the caller wait. The session's watcher waits for it.
+// quitLater quits in the background, so that the caller does not wait. The session's watcher waits
+// for it.
 func (s *session) quitLater(c *candidacy) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

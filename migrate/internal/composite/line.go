@@ -30,7 +30,7 @@ func (s *session) Head(ctx context.Context, line string) (l backend.Line, err er
 		return backend.Line{}, err
 	}
 	l, sd, err := s.lineAsKept(ctx, line, backend.Session.Head)
-	if err == nil && hidden(l, sd) { // the first is who stands behind the gate
+	if err == nil && hidden(l, sd) { // the first member is the one behind the gate
 		l, sd, err = s.lineAsKept(ctx, line, backend.Session.Line)
 	}
 	if err != nil {
@@ -44,17 +44,17 @@ func (s *session) Head(ctx context.Context, line string) (l backend.Line, err er
 // A reader reads a line, or the head of it.
 type reader func(part backend.Session, ctx context.Context, line string) (backend.Line, error)
 
-// lineAsKept returns the line of the coordinator where the election is, as that has it.
+// lineAsKept returns the line of the coordinator where the election is, unchanged.
 func (s *session) lineAsKept(ctx context.Context, line string, read reader) (backend.Line, protocol.Side, error) {
 	l, sd, err := s.lineOf(ctx, line, read)
-	if err == nil && sd == protocol.To && l.Header.Sealed != "" { // it has moved on, perhaps back
+	if err == nil && sd == protocol.To && l.Header.Sealed != "" { // the election has moved on, perhaps back
 		s.setMoved(line, false)
 		l, sd, err = s.lineOf(ctx, line, read)
 	}
 	return l, sd, err
 }
 
-// hidden reports whether the first member is the gate, which is about to be taken away.
+// hidden reports whether the first member is the gate, which somebody is about to take away.
 func hidden(l backend.Line, sd protocol.Side) bool {
 	_, ok := protocol.Gate(l)
 	return ok && sd == protocol.To && protocol.Gated(l.Header)
@@ -106,15 +106,15 @@ func (s *session) WatchLine(ctx context.Context, line string, after backend.Line
 		if err != nil {
 			return backend.Line{}, err
 		}
-		// What changes may be the gate alone, which is nobody.
+		// Perhaps only the gate has changed, which is not shown.
 		if _, err := part.WatchLine(ctx, line, whole); err != nil {
 			return backend.Line{}, err
 		}
 	}
 }
 
-// sideOf says where those look who do not stand in line: To where the election has
-// moved, and From otherwise, also where no migration has begun.
+// sideOf says where a caller that does not stand in line must look: on To if the election has
+// moved, and otherwise on From, also if no migration has begun.
 func (s *session) sideOf(ctx context.Context, line string) (protocol.Side, error) {
 	if s.hasMoved(line) {
 		return protocol.To, nil
@@ -128,7 +128,7 @@ func (s *session) sideOf(ctx context.Context, line string) (protocol.Side, error
 		return protocol.To, nil
 	}
 	if errs[protocol.From] != nil && !errors.Is(errs[protocol.From], backend.ErrHeader) {
-		if _, err := s.use(protocol.From); err != nil { // it ends, so that the next one tries again
+		if _, err := s.use(protocol.From); err != nil { // the session ends, so that the next one tries From again
 			return protocol.From, err
 		}
 		return protocol.From, errs[protocol.From]

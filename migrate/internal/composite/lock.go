@@ -7,8 +7,8 @@ import (
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
-// A lock is a mutex for what takes as long as a coordinator does: who waits for it may give
-// up.
+// A lock is a mutex for requests to a coordinator, which take long. A goroutine that waits for it
+// may give up.
 type lock chan struct{}
 
 func newLock() lock { return make(lock, 1) }

@@ -10,12 +10,12 @@ import (
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
-// A process with both coordinators marks each of its members: it joins a second line on the
-// same coordinator, named after the election, with the member's position as the value.
-// Nobody leads there and nobody waits; it is how a status tells who runs with
-// both coordinators. A mark is as ephemeral as the member, so a crash leaves none, and
-// the member's own value stays the user's. Nothing depends on a mark but what people
-// are told: a process that has no right to that line goes on without.
+// A process with both coordinators marks each of its members: it joins a second line on the same
+// coordinator, named after the election, with the member's position as the value. Nobody leads
+// there and nobody waits; from the marks a status knows which members run with both coordinators. A
+// mark is as ephemeral as the member, so a crash leaves none, and the member's own value stays the
+// user's. Marks are only for what people are told: a process without a right to that line goes on
+// without marks.
 const marksSuffix = naming.Marks
 
 // markBound is how long a candidate waits for its mark.
@@ -34,8 +34,8 @@ func (s *session) mark(ctx context.Context, c *candidacy, sd protocol.Side) {
 	c.change(func(st *standing) { st.marks[sd] = mark.Member })
 }
 
-// unmark takes the candidacy's marks away. One that stays goes with the session, and means
-// nothing without its member.
+// unmark removes the candidacy's marks. A mark that stays goes with the session, and means nothing
+// without its member.
 func (s *session) unmark(ctx context.Context, c *candidacy) {
 	var marks [2]backend.Member
 	c.change(func(st *standing) { marks, st.marks = st.marks, marks })

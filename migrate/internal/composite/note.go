@@ -14,19 +14,18 @@ import (
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
-// A record that a leader guards follows its election: whoever completes the cutover carries it over to
-// To, or else the first guarded write after it, and writes down there, beside it, for which election and
-// by which migration. Everybody else reads that note, and so needs to know neither the
-// election nor whether it has moved. Any other record stays on From.
+// A record that a leader guards follows its election. The process that completes the cutover
+// carries it over to To, or else the first guarded write after the cutover does. It also writes a
+// note beside the record on To, with the election and the migration. All others read that note, so
+// they need not know the election, or whether it has moved. Any other record stays on From.
 //
-// Who carries over does so on condition that the gate stands, or later its own member as the leader's.
-// What it finds on To without such a note, or with that of an earlier
-// migration, was left there when the election was last on To, or by a write that failed:
-// that of From counts.
+// A record is carried over on condition that the gate stands or, later, that the leader's member
+// does. A record on To without such a note, or with the note of an earlier migration, was left
+// there when the election was last on To, or by a write that failed: From's record counts.
 const noteSuffix = naming.Note
 
-// A note says that a record goes with an election, and by which migration it has come; Migration is empty as long as it has not
-// moved.
+// A note says with which election a record goes, and by which migration it has come; Migration is
+// empty as long as it has not moved.
 type note struct {
 	Record    string `json:"record"`
 	Election  string `json:"election"`
@@ -42,8 +41,8 @@ func noteOf(ctx context.Context, to backend.Session, name string) (note, backend
 	return parseNote(r.Value, name), r.Version, nil
 }
 
-// parseNote returns the note of the record with the name. Names so long that they share a note, and what strangers wrote there,
-// are no note.
+// parseNote returns the note of the record with the name. It returns the zero note if another
+// record with a long name shares the note's name, or if strangers wrote it.
 func parseNote(value []byte, name string) note {
 	var n note
 	if json.Unmarshal(value, &n) != nil || n.Record != name {
@@ -52,8 +51,8 @@ func parseNote(value []byte, name string) note {
 	return n
 }
 
-// write writes the note where it still has the version, while m stands. The same note may be there by then: of
-// a process that has written it at the same time, or by a try whose answer was lost.
+// write writes the note if it still has the version and m stands. It succeeds, too, if the same note is there by
+// then: another process wrote it at the same time, or an earlier try did, whose answer was lost.
 func (n note) write(ctx context.Context, to backend.Session, at backend.Version, m backend.Member) error {
 	value, err := json.Marshal(n)
 	if err != nil {
@@ -68,8 +67,7 @@ func (n note) write(ctx context.Context, to backend.Session, at backend.Version,
 	return err
 }
 
-// movedBy returns the ID of the migration that brought the election to To; "" where it is
-// on From.
+// movedBy returns the ID of the migration that brought the election to To; "" if it is on From.
 func (s *session) movedBy(ctx context.Context, election string) (string, error) {
 	h, errs := s.headers(ctx, election)
 	if errs[protocol.To] != nil {
@@ -87,15 +85,14 @@ func (s *session) movedBy(ctx context.Context, election string) (string, error) 
 	return "", nil
 }
 
-// keeper says which coordinator keeps a record: that of an election is where the
-// election is, one that a leader guards follows as said above, and any other stays on
-// From. It also returns the version of the record's note, which changes when the record
-// is carried over.
+// keeper says which coordinator keeps a record: the header of an election is where the election is,
+// a record that a leader guards follows as said above, and any other stays on From. It also returns
+// the version of the record's note, which changes when the record is carried over.
 func (s *session) keeper(ctx context.Context, name string) (protocol.Side, backend.Version, error) {
 	if election, ok := strings.CutSuffix(name, naming.Fence); ok {
 		n, _, err := noteOf(ctx, s.to(), name)
 		if err == nil && n.Election == "" {
-			sd, _, err := s.keeper(ctx, election) // its fence
+			sd, _, err := s.keeper(ctx, election) // a fence's record is where its election is
 			return sd, 0, err
 		}
 		if err != nil {
@@ -139,8 +136,8 @@ func (s *session) keeper(ctx context.Context, name string) (protocol.Side, backe
 	return protocol.From, at, nil
 }
 
-// keeping returns the part with the coordinator that keeps a record. A session that
-// leads by To alone does not end because From cannot be reached.
+// keeping returns the part with the coordinator that keeps a record. If From cannot be reached, a
+// session that leads by To alone does not end.
 func (s *session) keeping(ctx context.Context, sd protocol.Side) (backend.Session, error) {
 	if sd == protocol.From {
 		if _, err := s.openFrom(ctx); err != nil {
@@ -150,10 +147,10 @@ func (s *session) keeping(ctx context.Context, sd protocol.Side) (backend.Sessio
 	return s.use(sd)
 }
 
-// carry carries a record over to To, where the candidacy's election has moved to, before its
-// leader writes it there, if the cutover did not know of it. A write that does not ask for a version
-// overwrites what From has, and can do without From: then the writing of the note is left to the
-// caller, for when the value is there. Until it is, that of From counts.
+// carry is for a record that the cutover did not know of. It carries the record over to To, where
+// the candidacy's election is, before its leader writes it there. A write that names no version
+// overwrites From's value, and does not need From: then the caller writes the note itself, after
+// the value. Until there is a note, From's record counts.
 func (s *session) carry(ctx context.Context, c *candidacy, name string, needed bool) (writeNote func() error, err error) {
 	id, err := s.movedBy(ctx, c.line)
 	if err != nil {
@@ -177,8 +174,9 @@ func (s *session) carry(ctx context.Context, c *candidacy, name string, needed b
 	return nil, err
 }
 
-// carries fails if a record is the header of an election, on one side or the other. A list of records is what candidates have
-// written, and who carries over may have more rights than they: a header would take the fence of another election along.
+// carries fails if a record is the header of an election, on one side or the other. Candidates
+// write the list of records, and the process that carries over may have more rights than they have:
+// a header would take the fence of another election along.
 func carries(name string, states ...backend.Record) error {
 	for _, r := range states {
 		if header.Is(r.Value) {
@@ -188,15 +186,16 @@ func carries(name string, states ...backend.Record) error {
 	return nil
 }
 
-// carryOver makes a record on To what it is on From, and writes the note of it, while m stands on To.
-// Where there is none on From, one on To is removed if it was left there, as left says or the note
-// of an earlier migration; then the note is written only if that is wanted in any case.
+// carryOver copies a record from From to To and writes its note, on condition that m stands on To.
+// If From has no such record, carryOver removes To's record if it was left there: if left is set,
+// or the note names an earlier migration. If there is nothing to copy and nothing to remove, it
+// writes the note only if always is set.
 func carryOver(ctx context.Context, from, to backend.Session, m backend.Member, want note, left, always bool) error {
 	old, err := from.Get(ctx, want.Record)
 	if err != nil {
 		return err
 	}
-	// The record before its note: as long as that is not there, nobody has written the record.
+	// The record is read before its note: while there is no note, nobody has written the record.
 	now, err := to.Get(ctx, want.Record)
 	if err != nil {
 		return err

@@ -38,8 +38,8 @@ func (s *session) Get(ctx context.Context, name string) (r backend.Record, err e
 	}
 }
 
-// Refresh refreshes both parts, at the same time; see [backend.Refresher]. From may be out of reach if the session
-// does not need it any more.
+// Refresh refreshes both parts, at the same time; see [backend.Refresher]. From may be out of reach
+// if the session does not need it.
 func (s *session) Refresh(ctx context.Context) (err error) {
 	defer s.told("refresh", "", &err)
 	if err := s.alive(); err != nil {
@@ -59,7 +59,7 @@ func (s *session) Refresh(ctx context.Context) (err error) {
 	return errors.Join(errs[:]...)
 }
 
-// Outlived is that of the coordinator that keeps the record; see [backend.Session].
+// Outlived asks the coordinator that keeps the record; see [backend.Session].
 func (s *session) Outlived(ctx context.Context, record, line string) (bool, error) {
 	sd, _, err := s.keeper(ctx, record)
 	if err != nil {
@@ -72,8 +72,8 @@ func (s *session) Outlived(ctx context.Context, record, line string) (bool, erro
 	return part.Outlived(ctx, record, line)
 }
 
-// movedOn reports whether r is the record of an election that was known to be on To, and
-// has moved on, perhaps back. Where it is has to be looked for again.
+// movedOn reports whether r is the record of an election that was known to be on To, and has moved
+// on, perhaps back. The caller must then look for it again.
 func (s *session) movedOn(r backend.Record) bool {
 	h, err := backend.ParseHeader(r.Value)
 	if err != nil || h.Sealed == "" || !s.hasMoved(r.Name) {
@@ -83,16 +83,16 @@ func (s *session) movedOn(r backend.Record) bool {
 	return true
 }
 
-// A target is where a conditional write goes.
+// A target says where a conditional write goes.
 type target struct {
 	side protocol.Side
 	part backend.Session
-	cond backend.If   // as it is there
-	note func() error // is still to be written after it; nil for none
+	cond backend.If   // the condition as that coordinator knows it
+	note func() error // writes the note after it; nil if there is none to write
 }
 
-// target returns where a conditional write goes. A guarded one goes where the member
-// stands whose term it belongs to.
+// target returns where a conditional write goes. A guarded write goes to the coordinator on which
+// the member of its term stands.
 func (s *session) target(ctx context.Context, name string, cond *backend.If) (t target, err error) {
 	if err := backend.CheckName(name); err != nil {
 		return t, err
@@ -126,14 +126,16 @@ func (s *session) target(ctx context.Context, name string, cond *backend.If) (t 
 	if t.cond.Version, ok = untagVersion(t.side, t.cond.Version); !ok {
 		err = errOtherSide
 		if c != nil && t.side == protocol.From && name == c.line {
-			// Perhaps by a seal of its own whose answer was lost. Whether its member stands, Ahead finds out.
+			// The cause may be its own seal, whose answer was lost. Ahead finds out whether its
+			// member stands.
 			err = fmt.Errorf("%w: the election is being moved", backend.ErrUnavailable)
 		}
 	}
 	return t, err
 }
 
-// guard prepares a guarded write of a record that goes with the candidacy's election; see carry.
+// guard prepares a guarded write of a record that goes with the candidacy's election; see carry in
+// note.go.
 func (s *session) guard(ctx context.Context, c *candidacy, name string, needed bool) (writeNote func() error, err error) {
 	st := c.now()
 	if st.mayBeGated() {
@@ -164,8 +166,8 @@ func (s *session) Delete(ctx context.Context, name string, cond *backend.If) (er
 	return s.write(ctx, name, cond, func(t target) error { return t.part.Delete(ctx, name, &t.cond) })
 }
 
-// write does a conditional write. A candidacy does one guarded write at a time, and none while
-// it seals From: what was acknowledged there is there when the record is carried over.
+// write does a conditional write. A candidacy does one guarded write at a time, and none while it
+// seals From. So all acknowledged writes are on From when the record is carried over.
 func (s *session) write(ctx context.Context, name string, cond *backend.If, do func(target) error) error {
 	if cond != nil {
 		if c := s.owned(cond.Member); c != nil {
@@ -185,8 +187,9 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If, do f
 	return err
 }
 
-// unsettled returns the error of what is written beside the caller's record. That somebody else has written there at the same time
-// does not mean that the caller's record has another version.
+// unsettled returns the error for the caller of a write beside the caller's record. If another
+// process wrote there at the same time, that does not mean that the caller's record has another
+// version.
 func unsettled(err error) error {
 	if errors.Is(err, backend.ErrVersion) {
 		return fmt.Errorf("%w: what goes with the election was written down by another process at the same time: %v", backend.ErrUnavailable, err)
@@ -195,8 +198,8 @@ func unsettled(err error) error {
 }
 
 // List returns the names of the records directly under dir; see [backend.Records].
-// It returns what From has and what To has: a record that is kept by To may have left its
-// old value on From.
+// It returns the records of From and of To, each once: a record that To keeps may have left its old
+// value on From.
 func (s *session) List(ctx context.Context, dir string) (shown []string, err error) {
 	defer s.told("list", dir, &err)
 	var names [2][]string
@@ -223,14 +226,15 @@ func (s *session) List(ctx context.Context, dir string) (shown []string, err err
 	return shown, nil
 }
 
-// ReadAll reads each record apart; see [backend.Records]. It would not be known otherwise on which side it is kept.
+// ReadAll reads each record apart; see [backend.Records]. Otherwise it would not know which side
+// keeps the record.
 func (s *session) ReadAll(ctx context.Context, dir string) ([]backend.Record, error) {
 	return kit.ReadEach(ctx, s, dir)
 }
 
 // Watch blocks until the record has another version than after; see
-// [backend.Records]. When an election moves, its record on To is what it sees next, and
-// so it is with a record that is carried over.
+// [backend.Records]. When an election moves, or a record is carried over, Watch returns the record
+// on To next.
 func (s *session) Watch(ctx context.Context, name string, after backend.Version) (r backend.Record, err error) {
 	defer s.told("watch", name, &err)
 	if err := backend.CheckName(name); err != nil {
@@ -247,7 +251,7 @@ func (s *session) Watch(ctx context.Context, name string, after backend.Version)
 		}
 		plain, ok := untagVersion(sd, after)
 		if !ok {
-			plain = 0 // the other coordinator's: this one's is news
+			plain = 0 // it is a version of the other coordinator, so the record here is new to the caller
 		}
 		r, moved, err := s.watchUntil(ctx, part, name, plain, note)
 		if moved {
@@ -260,7 +264,7 @@ func (s *session) Watch(ctx context.Context, name string, after backend.Version)
 			}
 		}
 		if err == nil && sd == protocol.To && !again && s.movedOn(r) {
-			again = true // once: a third coordinator may have it
+			again = true // only once, because a third coordinator may have it
 			continue
 		}
 		r.Version = tagVersion(sd, r.Version)

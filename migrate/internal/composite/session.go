@@ -16,8 +16,8 @@ import (
 // other one to confirm that it has ended there.
 const closeBound = 5 * time.Second
 
-// A session consists of two parts, a session with each coordinator. It ends when either
-// part ends; but it outlives that with From once all its candidacies are on To alone (from.go).
+// A session consists of two parts, a session with each coordinator. It ends when either part ends.
+// Once all its candidacies are on To alone, it outlives the part with From (from.go).
 type session struct {
 	kit.NoShares
 	kit.NoItems
@@ -30,7 +30,7 @@ type session struct {
 	opening lock  // of another part with From
 
 	mu          sync.Mutex
-	parts       [2]backend.Session            // that with To never changes; that with From may be nil, and does not change while a candidacy needs it
+	parts       [2]backend.Session            // the part with To never changes; the part with From may be nil, and does not change while a candidacy needs it
 	candidacies map[backend.Member]*candidacy // by the member as elect knows it
 	moved       map[string]bool               // elections that are known to be on To
 	tracers     map[*tracer]bool              // of heartbeats
@@ -43,7 +43,7 @@ type session struct {
 	closing bool          // a caller of Close closes the parts, not the watcher
 	closed  chan struct{} // closed when that caller has
 
-	behind sync.WaitGroup // what goes on behind the callers' backs
+	behind sync.WaitGroup // what goes on in the background
 }
 
 func newSession(b *Backend, parts [2]backend.Session, fromErr error) *session {
@@ -68,8 +68,8 @@ func newSession(b *Backend, parts [2]backend.Session, fromErr error) *session {
 	return s
 }
 
-// watch ends the session when that of To ends, and, when it has ended, its parts, so that
-// no member stays there. The backend's Close and the next Session wait for it.
+// watch ends the session when the part with To ends. When the session has ended, watch closes its
+// parts, so that no member stays there. The backend's Close and the next Session wait for it.
 func (s *session) watch() {
 	defer close(s.over)
 	defer s.behind.Wait()
@@ -87,7 +87,7 @@ func (s *session) watch() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeBound)
 	defer cancel()
-	// Where this fails, the members stand until the coordinator ends the session.
+	// If this fails, the members stand until the coordinator ends the session.
 	_ = s.closeParts(ctx)
 }
 
@@ -123,8 +123,8 @@ func (s *session) endLocked(why error) (first bool) {
 	return true
 }
 
-// endBy is end, for a caller that closes the parts with f, rather than have the watcher do
-// it. It returns what f returns.
+// endBy is end for a caller that closes the parts itself, with f; otherwise the watcher does. It
+// returns what f returns.
 func (s *session) endBy(why error, f func() error) error {
 	s.mu.Lock()
 	mine := s.endLocked(why)
@@ -136,8 +136,8 @@ func (s *session) endBy(why error, f func() error) error {
 	return f()
 }
 
-// alive returns nil while the session lives. It asks the parts themselves, so that a call
-// that follows one that failed is not ahead of the watcher.
+// alive returns nil while the session lives. It asks the parts themselves, because the watcher may
+// not have noticed yet that a part has ended.
 func (s *session) alive() error {
 	s.mu.Lock()
 	err := s.err
@@ -154,7 +154,7 @@ func (s *session) alive() error {
 	return err
 }
 
-// part returns the session with one coordinator; nil where it could not be opened.
+// part returns the session with one coordinator; nil if it could not be opened.
 func (s *session) part(sd protocol.Side) backend.Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,9 +164,8 @@ func (s *session) part(sd protocol.Side) backend.Session {
 // to returns the part with To, which never changes.
 func (s *session) to() backend.Session { return s.parts[protocol.To] }
 
-// use returns the part with one coordinator while the session lives. Without a part with
-// From the session is of no use to anybody, unless it has a candidacy on To: it ends, so that
-// the next one tries again.
+// use returns the part with one coordinator while the session lives. If there is no part with From,
+// and no candidacy on To, the session is of no use: it ends, so that the next one tries From again.
 func (s *session) use(sd protocol.Side) (backend.Session, error) {
 	if err := s.alive(); err != nil {
 		return nil, err
@@ -183,8 +182,8 @@ func (s *session) use(sd protocol.Side) (backend.Session, error) {
 	return part, nil
 }
 
-// told makes the error of a call the one that its caller gets: when the session has ended
-// meanwhile, that is the reason.
+// told makes the error of a call the one that its caller gets: if the session has ended meanwhile,
+// that is the error.
 func (s *session) told(op, name string, err *error) {
 	if *err == nil {
 		return
@@ -202,7 +201,7 @@ func (s *session) TTL() time.Duration { return s.shortest(backend.Session.TTL) }
 // MaxMargin returns the shortest of the parts that count; see [backend.Session].
 func (s *session) MaxMargin() time.Duration { return s.shortest(backend.Session.MaxMargin) }
 
-// shortest returns the shortest of what the parts return that count and end by time.
+// shortest returns the shortest duration of the parts that count and end by time.
 func (s *session) shortest(of func(backend.Session) time.Duration) (d time.Duration) {
 	any := false
 	for _, part := range s.counting() {
@@ -244,9 +243,9 @@ func (s *session) counting() (parts []backend.Session) {
 	return parts
 }
 
-// counts says which coordinators' deadlines count: where the session leads, those by which
-// it does, as a coordinator keeps no deadline ahead for who stands nowhere in front there;
-// else those where it stands. The caller holds mu.
+// counts says which coordinators' deadlines count. If the session leads, these are the ones by
+// which it leads, because a coordinator keeps no deadline ahead for members that are not in front.
+// Otherwise they are the ones where it has members. The caller holds mu.
 func (s *session) counts() [2]bool {
 	var leads, stands [2]bool
 	for _, c := range s.candidacies {

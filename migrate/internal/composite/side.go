@@ -8,8 +8,8 @@ import (
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
-// Keys of members on To begin with this, as both coordinators may have a member under the
-// same key.
+// Keys of members on To begin with this, because both coordinators may have a member with the same
+// key.
 const toPrefix = "to:"
 
 // tag returns a member of one coordinator as the composite names it.
@@ -40,7 +40,7 @@ func tagVersion(sd protocol.Side, v backend.Version) backend.Version {
 	return v<<1 | backend.Version(sd)
 }
 
-// untagVersion returns the coordinator's own version; false where v is of the other one.
+// untagVersion returns the coordinator's own version; false if v belongs to the other one.
 func untagVersion(sd protocol.Side, v backend.Version) (backend.Version, bool) {
 	if v <= 0 {
 		return v, true

@@ -93,7 +93,7 @@ func (s *session) tryTo(ctx context.Context, c *candidacy, pl backend.Place) (ba
 			s.mark(ctx, c, protocol.To)
 			continue
 		}
-		// Not for what it says, but so that the deadline is a leader's from here on.
+		// The answer does not matter: from this call on the deadline is kept as for a leader.
 		if _, err := to.Ahead(ctx, m); err != nil {
 			return backend.Place{}, err
 		}
@@ -121,8 +121,8 @@ func (s *session) tryTo(ctx context.Context, c *candidacy, pl backend.Place) (ba
 	}
 }
 
-// leaveTo has the candidacy go on by From alone: the migration with the ID was aborted. The
-// caller has the candidacy's turn.
+// leaveTo makes the candidacy go on by From alone, because the migration with the ID was aborted.
+// The caller has the candidacy's turn.
 func (s *session) leaveTo(ctx context.Context, c *candidacy, id string) error {
 	c.change((*standing).leave)
 	if err := s.quitSide(ctx, c, protocol.To); err != nil {
@@ -149,7 +149,7 @@ func raise(ctx context.Context, part backend.Session, m backend.Member, token ui
 	return header.Raise(ctx, part, m.Line, m, token-m.Position)
 }
 
-// passing reports whether trying again may help.
+// passing reports whether another try may help.
 func passing(err error) bool {
 	return errors.Is(err, backend.ErrUnavailable) || errors.Is(err, backend.ErrVersion)
 }

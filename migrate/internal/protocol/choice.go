@@ -6,7 +6,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// A Choice is what a process with both coordinators does next.
+// A Choice says what a process with both coordinators does next.
 type Choice uint8
 
 // The choices.
@@ -25,12 +25,12 @@ const (
 )
 
 // BeingMoved reports whether a member with this place has to join again: it waits on the
-// coordinator that the election is about to move to, which no seal tells it.
+// coordinator to which the election is about to move, and no seal tells it that.
 func BeingMoved(pl backend.Place) bool { return !pl.First && Gated(pl.Header) }
 
-// Take decides for a process that is first on From, with the token, until it leads. m is
-// its member on To, and zero where it has none. It fails with [ErrRefused] or an error of
-// [Route.Phase] where it cannot lead before somebody has acted.
+// Take decides for a process that is first on From, with the token, until it leads. m is its member
+// on To, zero if it has none. If the process cannot lead before somebody has acted, Take fails with
+// [ErrRefused] or an error of [Route.Phase].
 func (r Route) Take(token uint64, to backend.Line, m backend.Member) (Choice, error) {
 	phase, err := r.PhaseByTo(to.Header) // From is not sealed: the process is first there
 	switch {
@@ -60,11 +60,11 @@ func (r Route) Take(token uint64, to backend.Line, m backend.Member) (Choice, er
 	return LeadByBoth, nil
 }
 
-// Lead decides for a process that leads by both, as its two members own. From's record
-// must have been read before To's line. It fails with [ErrRefused] where the process is
-// asked to seal and cannot. After Seal it must write To's record as it was, on condition
-// of its version, before it seals From on condition of that of From's record: an abort
-// writes To's first, and From's then.
+// Lead decides for a process that leads by both, with its two members own. From's record must have
+// been read before To's line. If the process is asked to seal and cannot, Lead fails with
+// [ErrRefused]. After Seal the process must first write To's record as it was, on condition of its
+// version, and then seal From, on condition of the version of From's record: an abort writes To's
+// record first, and then From's.
 func (r Route) Lead(from backend.Header, to backend.Line, own [2]backend.Member) (Choice, error) {
 	phase, err := r.PhaseByTo(to.Header)
 	switch {

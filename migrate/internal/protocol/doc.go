@@ -1,8 +1,8 @@
 // Package protocol decides what happens in the migration of an election from one
-// coordinator, From, to another, To. It reads and writes nothing: each function is given
-// the lines and records that somebody has read, and returns what to do. Package migrate
-// says what the protocol is and why it is safe; the model in its tests explores every
-// interleaving of these functions' decisions.
+// coordinator, From, to another, To. It reads and writes nothing: each function takes the lines and
+// records that the caller has read, and returns what to do. Package migrate says what the protocol
+// is and why it is safe; the model in its tests explores every interleaving of these functions'
+// decisions.
 //
 // [Route.Phase] says how far a migration is. [Place], [Route.Take] and [Route.Lead] decide
 // for a process with both coordinators that waits, is first on From, or leads.

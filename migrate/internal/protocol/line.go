@@ -8,7 +8,7 @@ import (
 	"github.com/succession-dev/succession/internal/value"
 )
 
-// Gate returns the gate where it stands at the head of the line.
+// Gate returns the gate, if it stands at the head of the line.
 func Gate(l backend.Line) (backend.Member, bool) {
 	if len(l.Members) > 0 && l.Members[0].Pinned && l.Header.Migration.Gate != 0 && l.Members[0].Position == l.Header.Migration.Gate {
 		return l.Members[0], true
@@ -27,16 +27,15 @@ func Same(a, b backend.Member) bool {
 	return a.Line == b.Line && a.Key == b.Key && a.Position == b.Position
 }
 
-// Index returns where m stands in the line; -1 for nowhere.
+// Index returns where m stands in the line, or -1 if it does not.
 func Index(l backend.Line, m backend.Member) int {
 	return slices.IndexFunc(l.Members, func(o backend.Member) bool { return Same(o, m) })
 }
 
-// GateValue is what the value of a member begins with that is, or is about to be, a gate.
+// GateValue begins the value of a member that is, or is about to be, a gate.
 const GateValue = "gate of migration "
 
-// besides returns who stands in the line besides m and others that are about to be a
-// gate.
+// besides returns the members of the line except m and others that are about to be a gate.
 func besides(l backend.Line, m backend.Member) (others []backend.Member) {
 	for _, o := range l.Members {
 		if !Same(o, m) && (o.Pinned || !strings.HasPrefix(o.Value, GateValue)) {
@@ -46,7 +45,7 @@ func besides(l backend.Line, m backend.Member) (others []backend.Member) {
 	return others
 }
 
-// Names names members for people: the processes that they say they are, and their keys.
+// Names names members for people: by the IDs of their processes, and by their keys.
 func Names(members []backend.Member) string {
 	out := make([]string, len(members))
 	for i, m := range members {

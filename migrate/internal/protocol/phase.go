@@ -18,21 +18,21 @@ var (
 	ErrRefused  = errors.New("refused")
 )
 
-// ErrConflict is the ErrOther of an election that two operators have begun to move in
-// opposite directions at the same moment, until one of the two migrations is forgotten.
+// ErrConflict is an ErrOther: two operators have begun to move the election in opposite directions
+// at the same moment, and neither migration has been withdrawn yet.
 var ErrConflict = fmt.Errorf("%w: the election was begun to be moved in opposite directions", ErrOther)
 
 // The steps of a migration, in the record of the coordinator that the election moves to.
-// The other one's record says StepSealed, and nothing before that.
+// The record of the other coordinator says only StepSealed.
 const (
 	StepBegun     = "begun"     // the gate stands
 	StepAsked     = "asked"     // the leader is asked to seal
-	StepAborting  = "aborting"  // the leader must not seal any more
+	StepAborting  = "aborting"  // the leader must not seal from now on
 	StepAborted   = "aborted"   // the election stays where it was: this record is sealed
-	StepWithdrawn = "withdrawn" // the opposite migration goes on, and this one is to be forgotten
+	StepWithdrawn = "withdrawn" // the opposite migration goes on, and this one must be forgotten
 	StepMoved     = "moved"     // the gate is gone: the election is here
 	StepSealed    = "sealed"    // the election has gone from here
-	StepReopened  = "reopened"  // the election is here after all, and the seal is to be taken away
+	StepReopened  = "reopened"  // the election is here after all, and the seal must be taken away
 )
 
 // A Phase is how far the migration of an election is.
@@ -78,7 +78,7 @@ func (r Route) Phase(from, to backend.Header) (Phase, error) {
 	case to.Sealed != "":
 		return Aborted, nil
 	case Gated(from) && Gated(to) && m.ID != "" && m == from.Migration:
-		// Nobody else makes up this ID, and the gate is one member: both records are one.
+		// No other migration has this ID, and the gate is one member: both records are one.
 		return Aliased, fmt.Errorf("%w: its gate stands on %s and on %s, which are two names of one coordinator, so nobody leads; abort it", ErrOther, r.From, r.To)
 	case Gated(from) && Gated(to) && SameAddress(from.Migration.From, r.To) && SameAddress(m.From, r.From):
 		return Conflict, fmt.Errorf("%w: migration %s from %s to %s and migration %s from %s to %s; nobody leads until one of them is aborted",
@@ -102,8 +102,8 @@ func (r Route) Opposed(from, to backend.Header) bool {
 	return from.Sealed != "" && to.Sealed != "" && SameAddress(from.Sealed, r.To) && SameAddress(to.Sealed, r.From)
 }
 
-// PhaseByTo is Phase where From's record is not known, as far as To's alone tells. A
-// process that knows the election to be open on From goes by it as well.
+// PhaseByTo is Phase as far as To's record alone tells, if From's record is not known. A process
+// that knows that the election is not sealed on From also uses it.
 func (r Route) PhaseByTo(to backend.Header) (Phase, error) { return r.Phase(backend.Header{}, to) }
 
 // MovedByTo reports whether To's record alone says that the election has moved. Then
@@ -113,8 +113,8 @@ func (r Route) MovedByTo(to backend.Header) bool {
 	return p.HasMoved()
 }
 
-// Gated reports whether h is the record of an election that is about to move here: a gate
-// stands at the head of its line, or has to be taken away.
+// Gated reports whether h is the record of an election that is about to move here: a gate stands at
+// the head of its line, or must be taken away.
 func Gated(h backend.Header) bool {
 	return h.Sealed == "" && slices.Contains([]string{StepBegun, StepAsked, StepAborting, StepWithdrawn}, h.Migration.Step)
 }
@@ -126,8 +126,8 @@ func SealOf(h backend.Header, m backend.Migration) backend.Header {
 	return h
 }
 
-// WithLater returns To's record with all that a later version has added to From's, such as what whoever leads must know of. What
-// it has added to From's migration stays there.
+// WithLater returns To's record with all that a later version of this package has added to From's
+// record, such as what a leader must know. It leaves out what was added to From's migration.
 func WithLater(from, to backend.Header) backend.Header {
 	var added map[string]json.RawMessage
 	all := make(map[string]json.RawMessage)
@@ -141,8 +141,8 @@ func WithLater(from, to backend.Header) backend.Header {
 	return to
 }
 
-// MovedOf returns To's record as the end of the cutover writes it, once the gate is gone,
-// where from is the record that the seal wrote; false where there is nothing to end.
+// MovedOf returns To's record as the end of the cutover writes it, once the gate is gone. from is
+// the record that the seal wrote. It returns false if there is nothing to end.
 func MovedOf(from, to backend.Header) (backend.Header, bool) {
 	if from.Sealed == "" || from.Migration.ID == "" || !Gated(to) || to.Migration.ID != from.Migration.ID {
 		return to, false

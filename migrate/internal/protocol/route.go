@@ -8,7 +8,7 @@ import (
 	"github.com/succession-dev/succession/backend/coordinator"
 )
 
-// A Side is one of the two coordinators. It is the index of what there is one of for each.
+// A Side is one of the two coordinators. It is the index of arrays with one element for each.
 type Side uint8
 
 // The sides.
@@ -27,12 +27,12 @@ func (r Route) Accepts(m backend.Migration) bool {
 	return SameAddress(m.From, r.From) && SameAddress(m.To, r.To) && (r.ID == "" || m.ID == r.ID || strings.HasPrefix(m.ID, r.ID+"-"))
 }
 
-// choosing are the parameters of a URL that choose a coordinator, as the hosts do: an
-// agent of Consul answers for every datacenter, namespace and partition.
+// choosing are the parameters of a URL that, like the hosts, choose a coordinator: an agent of
+// Consul answers for every datacenter, namespace and partition.
 var choosing = []string{"dc", "namespace", "partition"}
 
-// SameAddress reports whether two addresses mean one coordinator: two URLs do that have
-// the same scheme, hosts in any order, path, dc, namespace and partition.
+// SameAddress reports whether two addresses mean one coordinator: two URLs do if they have the same
+// scheme, the same hosts in any order, and the same path, dc, namespace and partition.
 func SameAddress(a, b string) bool {
 	if a == b {
 		return true

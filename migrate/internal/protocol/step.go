@@ -8,19 +8,18 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// Lines are what a step has read: To's line first, and then From's. A step that writes To's
-// record names the version that was read, and so is refused where anything has been done
-// there since. What was read of From is newer.
+// Lines are what a step has read: To's line first, and then From's. A step that writes To's record
+// names the version that was read, so it is refused if anything has been done there since. From's
+// line is newer than To's.
 type Lines [2]backend.Line
 
-// An Act is what an operator sends next, or a process that begins a migration or ends a
-// cutover.
+// An Act is what an operator does next, or a process that begins a migration or ends a cutover.
 type Act uint8
 
 // The acts.
 const (
 	Nothing  Act = iota // the step is done
-	Wait                // it is for somebody else to go on
+	Wait                // somebody else must go on
 	Write               // writes the Header of one side
 	PutGate             // joins To's line, and pins its member with the Header as the gate
 	OpenGate            // removes the Gate
@@ -33,9 +32,9 @@ const (
 type Request struct {
 	Act    Act
 	Side   Side           // for Write
-	Header backend.Header // for Write and PutGate; replaces the one that was read
+	Header backend.Header // for Write and PutGate; it replaces the header that was read
 	Gate   backend.Member // for OpenGate, on Side
-	Last   bool           // the step is done when the request is
+	Last   bool           // the step is done when this request is
 }
 
 // Begins reports whether the request begins a migration.
@@ -48,7 +47,7 @@ func refused(format string, args ...any) (Request, error) {
 	return Request{}, fmt.Errorf("%w: %s", ErrRefused, fmt.Sprintf(format, args...))
 }
 
-// Begin decides for who begins the migration, which is called id if it is a new one.
+// Begin decides for an operator who begins the migration. id is its ID if it is a new one.
 func (r Route) Begin(id string, l Lines) (Request, error) {
 	from, to := l[From].Header, l[To]
 	gate, stands := Gate(to)
@@ -66,8 +65,8 @@ func (r Route) Begin(id string, l Lines) (Request, error) {
 	case phase.NeedsBoth():
 		id = to.Header.Migration.ID // the gate was removed by hand
 	case errors.As(err, &sealed) && from.Sealed == "":
-		// From To it went to a third coordinator, and perhaps from there to From. To is
-		// sealed in any case; that From is the right one can be seen only from its traces.
+		// The election went from To to a third coordinator, and perhaps from there to From. To is
+		// sealed in any case; only what is on From can show whether From is the right one.
 		if l[From].Version == backend.Absent && len(l[From].Members) == 0 {
 			return refused("from %s it went to %s, and on %s nobody knows it", r.To, sealed.To, r.From)
 		}
@@ -75,7 +74,7 @@ func (r Route) Begin(id string, l Lines) (Request, error) {
 		return Request{}, err
 	}
 	if mig := to.Header.Migration; stands && !mig.Seal && mig.Step == StepAborted {
-		// The request of an abort that takes it away may still be on its way: it is no gate.
+		// An abort may be about to take this member away, so it cannot be used as the gate.
 		if len(to.Members) > 1 {
 			return r.inTheWay(to.Members[1:])
 		}
@@ -93,8 +92,8 @@ func (r Route) Begin(id string, l Lines) (Request, error) {
 	}
 	if others := besides(to, backend.Member{}); len(others) > 0 {
 		if i := slices.IndexFunc(others, func(m backend.Member) bool { return m.Pinned && m.Position == to.Header.Migration.Gate }); i >= 0 {
-			// Nobody ever stands in front of a gate: who does here has left while the members
-			// were read one by one, as on ZooKeeper.
+			// No member ever stands in front of a gate. If one does here, it has left while the
+			// members were read one by one, as on ZooKeeper.
 			return Request{}, fmt.Errorf("%w: %s is a gate by now", backend.ErrVersion, others[i].Key)
 		}
 		return r.inTheWay(others)
@@ -106,9 +105,9 @@ func (r Route) inTheWay(others []backend.Member) (Request, error) {
 	return refused("on %s these stand in line: %s; stop them, as nobody may lead there before the cutover", r.To, Names(others))
 }
 
-// MayPin returns nil if m, which has joined To's line after that was read as before, may
-// be pinned as the gate, as the line is now. Of several who put a gate at the same moment
-// the first in line does.
+// MayPin returns nil if m may be pinned as the gate. before is To's line as it was read before m
+// joined it, and now the line after that. If several put a gate at the same moment, only the first
+// in line may.
 func (r Route) MayPin(m backend.Member, before, now backend.Line) error {
 	if now.Version != before.Version {
 		return backend.ErrVersion
@@ -123,8 +122,8 @@ func (r Route) MayPin(m backend.Member, before, now backend.Line) error {
 	return nil
 }
 
-// Cutover decides for who asks the leader to seal From. The step is done when the election
-// has moved.
+// Cutover decides for an operator who asks the leader to seal From. The step is done when the
+// election has moved.
 func (r Route) Cutover(l Lines) (Request, error) {
 	phase, err := r.Phase(l[From].Header, l[To].Header)
 	switch {
@@ -153,8 +152,8 @@ func writeStep(l Lines, step string) Request {
 	return Request{Act: Write, Side: To, Header: h}
 }
 
-// Finish decides for who completes a cutover that was interrupted. That nobody stands on
-// From any more is for the caller to see.
+// Finish decides for an operator who completes a cutover that was interrupted. The caller must see
+// for itself that nobody stands on From.
 func (r Route) Finish(l Lines) (Request, error) {
 	phase, err := r.Phase(l[From].Header, l[To].Header)
 	switch {
@@ -168,8 +167,8 @@ func (r Route) Finish(l Lines) (Request, error) {
 	return Request{}, nil
 }
 
-// Abort decides for who ends a migration that has not been cut over. It fails with
-// [backend.ErrUnavailable] where the gate may go when those behind it have gone.
+// Abort decides for an operator who ends a migration that has not been cut over. It fails with
+// [backend.ErrUnavailable] while members stand behind the gate.
 func (r Route) Abort(l Lines) (Request, error) {
 	phase, err := r.Phase(l[From].Header, l[To].Header)
 	if r.outrun(l[From].Header, l[To].Header) {
@@ -202,13 +201,13 @@ func (r Route) Abort(l Lines) (Request, error) {
 	case mig.Step != StepAborting:
 		return writeStep(l, StepAborting), nil
 	}
-	// A seal names the version of From's record that it replaces. When that has
-	// changed, after the step above, no seal that is under way can be set any more.
+	// A seal names the version of From's record that it replaces. If that changes after the step
+	// above, no seal that is under way can be set.
 	return Request{Act: Touch}, nil
 }
 
-// forget decides for who aborts a migration between two names of one coordinator: the gate goes, whoever
-// waits behind it, as these stand in the only line that there is.
+// forget decides for an operator who aborts a migration between two names of one coordinator. The
+// gate goes although members wait behind it, because there is only one line.
 func forget(l Lines) Request {
 	if gate, stands := Gate(l[To]); stands {
 		return Request{Act: OpenGate, Side: To, Gate: gate}
@@ -218,10 +217,11 @@ func forget(l Lines) Request {
 	return Request{Act: Write, Side: To, Header: h, Last: true}
 }
 
-// reopen decides for who aborts a migration whose election is sealed on both coordinators, towards each
-// other, as after a backup of one was restored: it stays on From. Who says the opposite at the same
-// moment writes the records in the opposite order, and each names the versions that it has read. So
-// one of the two is refused. What was the seal is a gate from then on, until it is taken away.
+// reopen decides for an operator who aborts a migration whose election is sealed on both
+// coordinators, towards each other, as after a backup of one was restored: the election stays on
+// From. If another operator does the opposite at the same moment, he writes the records in the
+// opposite order, and both name the versions that they have read. So one of the two is refused.
+// From's seal is a gate from then on, until it is taken away.
 func reopen(l Lines) Request {
 	h := l[From].Header
 	h.Sealed, h.Migration = "", backend.Migration{Step: StepReopened}
@@ -239,9 +239,9 @@ func (r Route) openGate(gate backend.Member, l Lines) (Request, error) {
 	return Request{Act: OpenGate, Side: To, Gate: gate}, nil
 }
 
-// AbortedOf returns To's record as the abort writes it after it has touched From's, which
-// is from; false where the election has been sealed meanwhile, or the opposite migration
-// has begun: then the step is to be decided anew.
+// AbortedOf returns To's record as the abort writes it after it has touched From's record, which is
+// from. It returns false if the election has been sealed meanwhile, or the opposite migration has
+// begun: then the step must be decided anew.
 func (r Route) AbortedOf(from, to backend.Header) (backend.Header, bool) {
 	if from.Sealed != "" && !r.outrun(from, to) || Gated(from) {
 		return to, false
@@ -253,22 +253,22 @@ func (r Route) AbortedOf(from, to backend.Header) (backend.Header, bool) {
 	return to, true
 }
 
-// outrun reports whether the election was moved from From by another migration than this
-// one, which can only be aborted then.
+// outrun reports whether another migration has moved the election away from From. Then this one can
+// only be aborted.
 func (r Route) outrun(from, to backend.Header) bool {
 	m := to.Migration
 	return from.Sealed != "" && !SameAddress(from.Sealed, r.To) && (Gated(to) || m.Step == StepAborted) && r.Accepts(m)
 }
 
 // Two migrations in opposite directions keep each other's clients from leading: a gate
-// stands on either coordinator, and nobody leads. One of the two has to be aborted, and
-// never both, or no gate would stand: an operator's request that takes a gate away may be
-// long on its way. So which one is decided before, by a write to one record that names its
-// version. It is the same record whichever of the two an operator aborts.
+// stands on either coordinator, and nobody leads. One of the two must be aborted, and never both,
+// because then no gate would stand. A request that takes a gate away may be long on its way. So
+// before that, a write to one record, on condition of its version, decides which one. It is the
+// same record for both migrations.
 
-// withdraw decides for who aborts a migration whose From has the gate of the opposite one.
-// Nobody leads by either, and the election was in use on neither coordinator, as both were
-// begun: what was begun here is forgotten, and the other migration goes on.
+// withdraw decides for an operator who aborts a migration whose From has the gate of the opposite
+// one. Nobody leads by either, and the election was in use on neither coordinator, because both
+// could be begun. So this migration is forgotten, and the other goes on.
 func (r Route) withdraw(l Lines) (Request, error) {
 	ours, theirs := l[To].Header.Migration, l[From].Header.Migration
 	switch {
@@ -287,9 +287,9 @@ func (r Route) withdraw(l Lines) (Request, error) {
 	return Request{Act: Write, Side: To, Header: h, Last: true}, nil
 }
 
-// giveWay writes down that of two opposed migrations the one to To is withdrawn. Of the
-// two records it writes that of the migration whose From comes first in the alphabet: as
-// long as both gates stand nobody writes another address there.
+// giveWay writes down that of two opposed migrations the one to To is withdrawn. It writes that
+// into the record of the migration whose From comes first in the alphabet, because no other address
+// is written there while both gates stand.
 func giveWay(l Lines) Request {
 	ours, theirs := l[To].Header.Migration, l[From].Header.Migration
 	if theirs.From < ours.From {

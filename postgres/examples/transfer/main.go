@@ -1,12 +1,15 @@
-// Transfer is a service of which one instance moves money, from the table checking to the table savings, and writes down each transfer. The
-// election is in the same database as the money: each transaction is guarded, so one of an instance that does not lead any more
-// changes nothing, however late it comes. Copy it, and replace transfer. With a PostgreSQL and nothing else, in this folder:
+// Transfer is a service of which one instance moves money, from the table checking to the table
+// savings, and writes down each transfer. The election is in the same database as the money: each
+// transaction is guarded, so one of an instance that does not lead any more changes nothing,
+// however late it comes. Copy it, and replace transfer. With a PostgreSQL and nothing else, in this
+// folder:
 //
 //	createdb bank
 //	go run . -setup -database "dbname=bank"
 //	go run . -database "dbname=bank" -url "postgres:///bank"    and the same in other terminals
 //
-// Kill the first one, or stop it with ^Z and let it go on with fg: the next one leads, and not one transfer is done twice.
+// Kill the first one, or stop it with ^Z and let it go on with fg: the next one leads, and not one
+// transfer is done twice.
 package main
 
 import (

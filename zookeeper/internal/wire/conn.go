@@ -26,7 +26,7 @@ import (
 //     session, and run there what was queued.
 //   - It notes when each request was sent, because the session's deadline counts from that.
 //   - When the connection breaks, it ends every watch with an event before the library
-//     sees the break. Whoever waits then reads again, on the next connection. The
+//     sees the break. A caller that waits then reads again, on the next connection. The
 //     library's own way, SetWatches, can fail unseen, and what it sends races with its
 //     reader.
 //
@@ -151,9 +151,9 @@ func (w *wire) sending(frame []byte, sent clock.Instant) ([]byte, error) {
 }
 
 // awaits is called when the server begins to owe an answer, and with each frame that comes from
-// then on, and each part of a long one. If none comes for a quarter of the session time while an answer is due, the connection
-// is broken. A leader sends a heartbeat in each sixth, and has time left to send the next one to
-// another server. The caller holds mu.
+// then on, and each part of a long one. If none comes for a quarter of the session time while an
+// answer is due, the connection is broken. A leader sends a heartbeat in each sixth, and has time
+// left to send the next one to another server. The caller holds mu.
 func (w *wire) awaits() {
 	var end time.Time // none
 	if len(w.pings)+len(w.requests) > 0 {
@@ -333,8 +333,8 @@ func (w *wire) lost(err error) {
 	w.pending = w.frame
 }
 
-// greetingError adds to the error of a handshake what somebody who does not know ZooKeeper
-// may have got wrong.
+// greetingError adds to the error of a handshake the mistakes that a user who does not know
+// ZooKeeper may have made.
 func greetingError(err error) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):

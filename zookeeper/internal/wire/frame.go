@@ -248,7 +248,7 @@ func parseEvent(body cursor) (kind int32, path string, err error) {
 }
 
 // appendEvent appends the frame of an event upon which the client drops its registration
-// under key and tells whoever waits for it.
+// under key and tells those that wait for it.
 func appendEvent(b []byte, key WatchKey) []byte {
 	kind := int32(eventDataChanged)
 	switch key.Kind {

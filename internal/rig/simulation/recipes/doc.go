@@ -20,6 +20,6 @@ const (
 	MaxDelay = 2 * time.Second
 	// Bound is the time within which everybody makes progress once all faults have ended:
 	// the sessions of those that crashed end, what was on its way arrives, a retry waits for two
-	// seconds at most, and who has lost its turn looks again.
+	// seconds at most, and a client that has lost its turn looks again.
 	Bound = 4 * TTL
 )
