@@ -46,6 +46,14 @@ func init() {
 // Lease returns the ID of the lease that the session's members are attached to.
 func Lease(s backend.Session) int64 { return s.(*kit.Adapter).Session.(*session).present().lease }
 
+// Reserved returns how many names of members are taken in the session, by joins that are under way too.
+func Reserved(s backend.Session) int {
+	in := s.(*kit.Adapter).Session.(*session)
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return len(in.taken)
+}
+
 // NewAuthenticator returns what asks auth for tokens with the password, as the client of a URL does.
 func NewAuthenticator(auth clientv3.Auth, password *security.Secret) clientv3.Auth {
 	return newAuthenticator(auth, password)
