@@ -77,7 +77,7 @@
 //  6. If nobody holds the lock, it is not certain that nobody leads: a candidate of client-go that is healed clears the lock of whoever leads
 //     by then (tryRelease reads the Lease, and then asks its own memory whether it leads). A leader of client-go takes it back when it
 //     renews next. It has time for that: a fifth of the time that its record said, 3 s if nobody has seen that, and then the next in line
-//     takes it. A lock that one of ours has cleared says so, and is taken at once; so is one that does not exist.
+//     takes it. A lock that one of ours has cleared says so, and is taken at once; so is one that does not exist, if this session has seen no holder of it.
 //  7. If our leader's lock is cleared, its watch tells it, and it takes it back by a write on that version: nobody has had it since. If
 //     somebody has, which leaseTransitions says, or the holder, its member goes: at once in this process, and then in the line.
 //     So does one whose lock could not be renewed until its deadline. The session and its other members stand.
