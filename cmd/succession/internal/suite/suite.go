@@ -222,10 +222,11 @@ func (s *suite) histories(ctx context.Context, g *connect.Flags, view *view) err
 	}
 	view.records(t, s.record)
 	all, err := linear.Record(ctx, t.Harness(), &linear.Options{For: s.record, Log: view.struck})
-	err = errors.Join(err, clearUp(ctx, t))
+	left := clearUp(ctx, t)
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return errors.Join(context.Cause(ctx), left)
 	}
+	err = errors.Join(err, left)
 	fits := true
 	for _, h := range all {
 		fits = view.history(h) && fits
