@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -55,7 +55,7 @@ With -o json it prints one object a line:
 		if pattern == "" {
 			return errors.New("the id is empty: name a candidate, such as web-3")
 		}
-		matches := regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*") + "$").MatchString
+		matches := func(id string) bool { return matchStars(pattern, id) }
 		return g.WithAll(func(ctx, opening context.Context, b backend.Backend) error {
 			led, err := page.Led(opening, b)
 			if err != nil {
@@ -66,7 +66,10 @@ With -o json it prints one object a line:
 				if !matches(l.ID) {
 					continue
 				}
-				h, leads := handOver(ctx, b, l.Name, matches, cmp.Or(*by, ui.WhoAmI()), *reason, *wait)
+				h, leads := handOver(ctx, g, b, l.Name, matches, cmp.Or(*by, ui.WhoAmI()), *reason, *wait)
+				if ctx.Err() != nil { // nobody waits for the others, who have not been asked
+					return context.Cause(ctx)
+				}
 				if !leads { // somebody else was faster
 					continue
 				}
@@ -111,16 +114,18 @@ func (h handover) String() string {
 
 // handOver asks the leader to resign in favour of the first candidate who is none of those, and waits until another leads.
 // leads is false if the leader is none of those by now.
-func handOver(ctx context.Context, b backend.Backend, name string, those func(id string) bool, by, reason string, wait time.Duration) (h handover, leads bool) {
+func handOver(ctx context.Context, g *connect.Flags, b backend.Backend, name string, those func(id string) bool, by, reason string, wait time.Duration) (h handover, leads bool) {
 	h.Name = name
-	fail := func(code int, err error) (handover, bool) {
-		h.Error, h.code = err.Error(), code
+	fail := func(err error) (handover, bool) {
+		h.Error, h.code = err.Error(), ui.ExitCode(err, io.Discard)
 		return h, true
 	}
+	asking, cancel := g.WithTimeout(ctx)
+	defer cancel()
 	e := elect.New(b, name, nil)
-	s, line, err := e.Line(ctx)
+	s, line, err := e.Line(asking)
 	if err != nil {
-		return fail(ui.ExitFailed, err)
+		return fail(err)
 	}
 	if s.Vacant() || !those(s.Leader.ID) {
 		return h, false
@@ -128,21 +133,39 @@ func handOver(ctx context.Context, b backend.Backend, name string, those func(id
 	h.Resigned = leaderOf(s)
 	heir := slices.IndexFunc(line, func(c elect.Candidate) bool { return !c.Pinned && c.NotReady == "" && !those(c.ID) })
 	if heir < 0 {
-		return fail(ui.ExitRefused, fmt.Errorf("%s leads on: nobody stands behind it who could", s.Leader.ID))
+		return fail(ui.Exitf(ui.ExitRefused, "%s leads on: nobody stands behind it who could", s.Leader.ID))
 	}
-	old, err := operate.New(b, name, by).AskToResign(ctx, &operate.ResignOptions{
+	old, err := operate.New(b, name, by).AskToResign(asking, &operate.ResignOptions{
 		Token: s.Leader.Token, To: line[heir].Key, Within: min(wait, 24*time.Hour), Reason: reason,
 	})
 	switch {
 	case errors.Is(err, operate.ErrOtherLeader), errors.Is(err, elect.ErrNoLeader):
 		return h, false
+	case errors.Is(err, backend.ErrUnavailable), asking.Err() != nil:
+		return fail(err)
 	case err != nil:
-		return fail(ui.ExitRefused, err)
+		return fail(&ui.ExitError{Code: ui.ExitRefused, Err: err})
 	}
 	next, err := successor(ctx, e, old, wait, func(s elect.State) bool { return !s.Vacant() && !those(s.Leader.ID) })
 	if err != nil {
-		return fail(ui.ExitTimeout, err)
+		return fail(err)
 	}
 	h.Next = leaderOf(next)
 	return h, true
+}
+
+// matchStars reports whether s is the pattern, in which each * stands for any bytes.
+func matchStars(pattern, s string) bool {
+	parts := strings.Split(pattern, "*")
+	last := len(parts) - 1
+	rest, ok := strings.CutPrefix(s, parts[0])
+	if !ok || last == 0 {
+		return ok && rest == ""
+	}
+	for _, part := range parts[1:last] {
+		if _, rest, ok = strings.Cut(rest, part); !ok {
+			return false
+		}
+	}
+	return strings.HasSuffix(rest, parts[last])
 }

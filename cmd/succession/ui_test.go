@@ -105,10 +105,22 @@ func TestUIRefuses(t *testing.T) {
 	if err := os.WriteFile(short, []byte("short"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	long := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(long, []byte("0123456789abcdef\n0123456789abcdef\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("0123456789abcdef"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		args []string
 		says string
 	}{
+		{[]string{"--token-file", long}, "has a space, a newline"},
+		{[]string{"--token-file", token, "--user-header", "authorization", "--listen", "nowhere"}, "says something else than who asks"},
+		{[]string{"--token-file", token, "--user-header", "Succession-page", "--listen", "nowhere"}, "says something else than who asks"},
+		{[]string{"--base-path", "/healthz", "--listen", "nowhere"}, "is no path of this page"},
 		{[]string{"--listen", "0.0.0.0:0"}, "needs a token: give one with --token-file or $SUCCESSION_UI_TOKEN"},
 		{[]string{"--listen", "nowhere"}, "--listen: "},
 		{[]string{"--token-file", short}, "has 5 bytes; give it 16 or more"},
@@ -124,6 +136,27 @@ func TestUIRefuses(t *testing.T) {
 	code, _, stderr := here("--url", "spread:?to=a=local:x&to=b=local:y", "ui", "--listen", "127.0.0.1:0")
 	if code != 125 || !strings.Contains(stderr, "several clusters") {
 		t.Errorf("of several clusters: exit code %d, %s", code, stderr)
+	}
+}
+
+// A token in the environment may end with a newline, as one does that was made into a Secret with echo.
+func TestUITokenOfEnvironment(t *testing.T) {
+	t.Parallel()
+	cmd := command("--url", localURL(t), "ui", "--listen", "127.0.0.1:0")
+	cmd.Env = append(cmd.Environ(), "SUCCESSION_UI_TOKEN=0123456789abcdef\n")
+	at := <-startCommand(t, cmd).out
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer 0123456789abcdef")
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != 200 {
+		t.Errorf("the answer is %d", resp.StatusCode)
 	}
 }
 

@@ -134,3 +134,53 @@ func TestValues(t *testing.T) {
 		t.Errorf("the page is started by %q", args)
 	}
 }
+
+// Whatever somebody sets is text where text belongs, and says no more than it says: no value of one kind becomes one of another, nor another key.
+func TestOddValues(t *testing.T) {
+	const host = "a.example.com\n            - --allow=pause # x: \"y\""
+	o := helm(t, "123", map[string]any{
+		"url": "etcd://h:2379/app?user=\"a\"\n: b", "secret": "true",
+		"program":    map[string]any{"election": "007", "replicas": 0, "command": []any{"true", "1", "a\nb: {c}"}, "image": "1.5"},
+		"podMonitor": map[string]any{"enabled": true},
+		"page":       map[string]any{"enabled": true, "hosts": []any{host}, "secret": "5", "flags": []any{"--allow=resign # no"}},
+	})
+	i := slices.IndexFunc(o.deployments, func(d *appsv1.Deployment) bool { return d.Name == "123" })
+	if i < 0 {
+		t.Fatalf("nothing is called 123: %+v", o.deployments)
+	}
+	d := o.deployments[i].Spec.Template.Spec
+	if c := d.Containers[0]; o.deployments[i].Labels["app"] != "123" || c.Name != "123" || !slices.Equal(c.Args[5:], []string{"007", "--", "true", "1", "a\nb: {c}"}) || d.Volumes[0].Secret.SecretName != "true" {
+		t.Errorf("the program is %+v", d)
+	}
+	i = slices.IndexFunc(o.deployments, func(d *appsv1.Deployment) bool { return d.Name == "123-ui" })
+	d = o.deployments[i].Spec.Template.Spec
+	if args := d.Containers[0].Args; !slices.Contains(args, "--host="+host) || !slices.Contains(args, "--allow=resign # no") || slices.Contains(args, "--allow=pause") || d.Volumes[0].Secret.SecretName != "5" {
+		t.Errorf("the page is %q", args)
+	}
+}
+
+// What would make a Pod that does not start, or one that is killed too early, is refused before anything is applied.
+func TestWrongValues(t *testing.T) {
+	c, err := loader.Load("chart")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, values := range map[string]map[string]any{
+		"a grace with a unit":     {"program": map[string]any{"grace": "5s"}},
+		"no grace":                {"program": map[string]any{"grace": 0}},
+		"half a second":           {"program": map[string]any{"grace": 5.5}},
+		"a port as text":          {"program": map[string]any{"port": "http"}},
+		"a command in one text":   {"program": map[string]any{"command": "/bin/send -v"}},
+		"no command":              {"program": map[string]any{"command": []any{}}},
+		"less than no Pods":       {"program": map[string]any{"replicas": -1}},
+		"flags in one text":       {"page": map[string]any{"flags": "--allow=resign"}},
+		"a flag that is no text":  {"page": map[string]any{"flags": []any{map[string]any{"--allow": "resign"}}}},
+		"a name that is not":      {"page": map[string]any{"host": "elections.example.com"}},
+		"no URL":                  {"url": ""},
+		"a label that is no text": {"podMonitor": map[string]any{"labels": map[string]any{"release": 1}}},
+	} {
+		if _, err := chartutil.ToRenderValues(c, values, chartutil.ReleaseOptions{Name: "mails"}, nil); err == nil {
+			t.Errorf("%s is taken", what)
+		}
+	}
+}

@@ -48,6 +48,7 @@ func (s *spans) trace(ev trace.Event) {
 	defer s.mu.Unlock()
 	switch ev.Kind {
 	case trace.Started:
+		end(&s.campaign, nil) // two at a time, which is one too many for this func
 		s.campaign = s.begin("succession.campaign", ev)
 	case trace.Elected:
 		if s.campaign != nil {
@@ -56,6 +57,7 @@ func (s *spans) trace(ev trace.Event) {
 		}
 		end(&s.campaign, nil)
 	case trace.Ended:
+		end(&s.leave, nil)
 		s.leave = s.begin("succession.leave", ev, s.led)
 		s.leave.SetAttributes(tokenKey.Int64(int64(ev.Token)))
 		if ev.Err != nil && !errors.Is(ev.Err, elect.ErrResigned) {
@@ -65,8 +67,11 @@ func (s *spans) trace(ev trace.Event) {
 	case trace.Left:
 		end(&s.leave, ev.Err)
 	case trace.Finished:
+		if ev.Member.Key != "" { // of a term; another campaign may have begun since that ended
+			end(&s.leave, nil)
+			return
+		}
 		end(&s.campaign, ev.Err)
-		end(&s.leave, nil)
 	case trace.Heartbeat: // many
 	default:
 		s.happened(ev)

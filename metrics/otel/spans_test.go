@@ -13,7 +13,9 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/metrics/otel"
 )
@@ -99,4 +101,28 @@ func TestSpans(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A campaign may begin before the last term has left, and events may come that nothing has begun: every span ends, and none ends another.
+func TestSpansOutOfOrder(t *testing.T) {
+	tell := tracetest.NewSpanRecorder()
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(tell))
+	says := otel.Spans(provider)
+	m := backend.Member{Line: "reports", Key: "7"}
+	for _, ev := range []trace.Event{
+		{Kind: trace.Ended, Member: m}, {Kind: trace.Left, Member: m}, {Kind: trace.Finished, Member: m}, // of a term that began before
+		{Kind: trace.Started}, {Kind: trace.Elected, Member: m}, {Kind: trace.Ended, Member: m},
+		{Kind: trace.Started}, {Kind: trace.Left, Member: m}, {Kind: trace.Finished, Member: m}, // the next campaign, while that term leaves
+		{Kind: trace.Elected, Member: m, Token: 8}, {Kind: trace.Ended, Member: m}, {Kind: trace.Ended, Member: m}, {Kind: trace.Finished, Member: m},
+		{Kind: trace.Started}, {Kind: trace.Started}, {Kind: trace.Finished}, {Kind: trace.Finished}, // two at a time
+	} {
+		ev.Election = "reports"
+		says(ev)
+	}
+	if last := tell.Started()[3]; last.Name() != "succession.campaign" || !slices.Contains(last.Attributes(), attribute.Int64("succession.token", 8)) {
+		t.Errorf("the second campaign is %s with %v", last.Name(), last.Attributes())
+	}
+	if begun, ended := len(tell.Started()), len(tell.Ended()); begun != ended {
+		t.Errorf("%d spans have begun, and %d have ended", begun, ended)
+	}
 }

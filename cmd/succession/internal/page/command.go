@@ -109,14 +109,32 @@ then.`,
 	return cmd
 }
 
+// meansOther are the headers that do not say who asks. The name would be a token, or what a browser says, or they are taken away on
+// the way, as those of a connection are.
+var meansOther = func() map[string]bool {
+	m := make(map[string]bool)
+	for _, name := range []string{
+		"Authorization", "Cookie", "Proxy-Authorization", // secrets, which would be shown
+		"Host", "Origin", "Referer", "User-Agent", "Content-Type", "Content-Length", ownHeader, "Sec-Fetch-Site", "Sec-Fetch-Mode",
+		"Accept", "Accept-Encoding", "Accept-Language", "Cache-Control", "Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host",
+		"Connection", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
+	} {
+		m[name] = true
+	}
+	return m
+}()
+
 // behind sets what a proxy in front of the page needs.
 func (o *Options) behind(base, user string) error {
 	if path := strings.Trim(base, "/"); path != "" {
-		if o.BasePath = "/" + path; base[0] != '/' || backend.CheckName(path) != nil {
+		if o.BasePath = "/" + path; base[0] != '/' || path == "healthz" || backend.CheckName(path) != nil {
 			return fmt.Errorf("--base-path %q is no path of this page; give one such as /elections", base)
 		}
 	}
-	if o.UserHeader = user; user != "" && strings.ContainsFunc(user, func(r rune) bool {
+	if o.UserHeader = user; meansOther[http.CanonicalHeaderKey(user)] {
+		return fmt.Errorf("--user-header %q says something else than who asks; give one such as X-Remote-User", user)
+	}
+	if user != "" && strings.ContainsFunc(user, func(r rune) bool {
 		return r != '-' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 	}) {
 		return fmt.Errorf("--user-header %q is no name of a header; give one such as X-Remote-User", user)
@@ -145,7 +163,7 @@ func (o *Options) tokens(file, lookFile string) (err error) {
 
 // readToken returns a token, or "" if none is given by the flag, which names the file, or in the environment.
 func readToken(flag, file, variable string) (string, error) {
-	token, from := os.Getenv(variable), "$"+variable
+	token, from := strings.TrimSpace(os.Getenv(variable)), "$"+variable
 	if file != "" {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -158,6 +176,9 @@ func readToken(flag, file, variable string) (string, error) {
 	}
 	if token != "" && len(token) < minToken {
 		return "", fmt.Errorf("the token of %s has %d bytes; give it %d or more, as from: openssl rand -hex 16", from, len(token), minToken)
+	}
+	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) { // which no form and no header sends as it is
+		return "", fmt.Errorf("the token of %s has a space, a newline or a character beyond ASCII in it; give one as from: openssl rand -hex 16", from)
 	}
 	return token, nil
 }

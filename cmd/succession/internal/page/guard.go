@@ -32,8 +32,15 @@ type guard struct {
 	header string   // the one in which a proxy says who asks; "" is none
 
 	mu    sync.Mutex
-	wrong map[string]int // how many wrong tokens each address has given since then
+	wrong map[source]int // how many wrong tokens each has given since then
 	since time.Time
+}
+
+// A source is where tokens come from. The form and the header are counted apart: all who come by a proxy have its address, and whoever
+// types at the form must not hold up those for whom it sends the token.
+type source struct {
+	address string
+	form    bool
 }
 
 // A key is what admits those who have its token.
@@ -122,14 +129,14 @@ func (g *guard) admits(r *http.Request) (visitor, error) {
 		return visitor{}, nil
 	}
 	if scheme, given, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") { // RFC 9110, 11.1
-		k, err := g.try(r, given)
+		k, err := g.try(r, given, false)
 		if err != nil {
 			return visitor{}, err
 		}
 		user, err := g.named(r)
 		return visitor{k.looks, user}, err
 	}
-	if c, err := r.Cookie(cookieName(r)); err == nil {
+	for _, c := range r.CookiesNamed(cookieName(r)) { // another page of this host may have set one, for a shorter or a longer path
 		for _, k := range g.keys {
 			if equal(c.Value, k.cookie) {
 				return visitor{looks: k.looks}, nil
@@ -165,16 +172,18 @@ var (
 	errUser    = errors.New("who asks cannot be told")
 )
 
-// try returns the key whose token that is. It fails if there is none, or if the address that it comes from has given too many wrong ones.
-func (g *guard) try(r *http.Request, given string) (key, error) {
-	from, _, _ := net.SplitHostPort(r.RemoteAddr)
+// try returns the key whose token that is. It fails if there is none, or if where it comes from has given too many wrong ones. form
+// says that it was typed.
+func (g *guard) try(r *http.Request, given string, form bool) (key, error) {
+	address, _, _ := net.SplitHostPort(r.RemoteAddr)
+	from := source{address, form}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if now := time.Now(); now.Sub(g.since) >= wrongSpan {
-		g.wrong, g.since = make(map[string]int), now
+		g.wrong, g.since = make(map[source]int), now
 	}
 	if _, known := g.wrong[from]; !known && len(g.wrong) >= maxAddresses {
-		from = "" // all others count as one
+		from.address = "" // all others count as one
 	}
 	if g.wrong[from] >= maxWrong {
 		return key{}, errSlowly

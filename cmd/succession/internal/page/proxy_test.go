@@ -33,7 +33,7 @@ func TestBasePath(t *testing.T) {
 	}
 	rooted := regexp.MustCompile(`(?:href|src|action)="/|(?:fetch|EventSource)\(["` + "`" + `]/`)
 	for path, code := range map[string]int{
-		"/": 404, "/files/page.js": 404, "/healthz": 200, "/tools": 404, "/tools/elections2/": 404, "/tools/elections//": 307,
+		"/": 404, "/files/page.js": 404, "/healthz": 200, "/tools": 404, "/tools/elections2/": 404, "/tools/elections//": 404, "/tools/elections//x": 404, "/tools/elections/../x": 404, "/tools/elections/%2e%2e/": 404,
 		"/tools/elections": 307, "/tools/elections/": 200, "/tools/elections/healthz": 200, "/tools/elections/files/style.css": 200,
 		"/tools/elections/files/page.js": 200, "/tools/elections/files/acts.js": 200, "/tools/elections/files/rows.js": 200,
 	} {
@@ -183,4 +183,47 @@ func TestHiddenCharacters(t *testing.T) {
 			t.Errorf("the picture is %d, %s", code, body)
 		}
 	})
+}
+
+// Whoever types wrong tokens at the form, by the proxy, does not hold up those for whom the proxy sends the right one.
+func TestWrongTokensByProxy(t *testing.T) {
+	inBubble(t, page.Options{Token: token, UserHeader: "X-Remote-User"}, func(t *testing.T, _ *memory.Coordinator, s *page.Server) {
+		asks := func(method, body string) int {
+			r := request(method, "/", body)
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			r.Header.Set("Origin", "http://localhost")
+			r.Header.Set("Authorization", "Bearer "+token)
+			code, _ := answer(s, r)
+			return code
+		}
+		for i := range 21 {
+			if code, want := asks(http.MethodPost, "token=wrong"), 401+28*(i/20); code != want {
+				t.Fatalf("wrong token %d is answered with %d; want %d", i+1, code, want)
+			}
+		}
+		if code := asks(http.MethodGet, ""); code != 200 {
+			t.Errorf("by the proxy the answer is %d", code)
+		}
+	})
+}
+
+// Another page of the same host may have set a cookie of the same name, which the browser sends too.
+func TestCookieOfAnotherPage(t *testing.T) {
+	s := server(t, page.Options{Token: token, BasePath: "/elections"})
+	r := request(http.MethodPost, "/elections/", "token="+token)
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Origin", "http://localhost")
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	mine := w.Result().Cookies()[0]
+	other := &http.Cookie{Name: mine.Name, Value: "of-another-page"}
+	for _, cookies := range [][]*http.Cookie{{mine, other}, {other, mine}} {
+		r := request(http.MethodGet, "/elections/", "")
+		for _, c := range cookies {
+			r.AddCookie(c)
+		}
+		if code, _ := answer(s, r); code != 200 {
+			t.Errorf("with %v the answer is %d", cookies, code)
+		}
+	}
 }

@@ -106,7 +106,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !ok && r.URL.Path == "/healthz" { // whoever watches the server need not come by the proxy
 		ok = true
 	}
-	if !ok {
+	if !ok || r.URL.Path != "" && r.URL.Path != path.Clean(r.URL.Path) { // the latter would be led to the root, out of the base
 		http.NotFound(w, r)
 		return
 	}
@@ -162,12 +162,12 @@ func visitorOf(r *http.Request) visitor {
 // below returns the request as if the page began at "/". Its path is empty if it is the base itself, which lacks the slash that
 // the addresses in the page go on from. ok is false if it is somewhere else.
 func below(base string, r *http.Request) (in *http.Request, ok bool) {
-	path, ok := strings.CutPrefix(r.URL.Path, base)
-	if !ok || base != "" && path != "" && path[0] != '/' {
+	rest, ok := strings.CutPrefix(r.URL.Path, base)
+	if !ok || base != "" && rest != "" && rest[0] != '/' {
 		return r, false
 	}
 	u := *r.URL
-	u.Path, u.RawPath = path, "" // no path of the page needs to be escaped
+	u.Path, u.RawPath = rest, "" // no path of the page needs to be escaped
 	in = r.WithContext(r.Context())
 	in.URL = &u
 	return in, true
@@ -239,7 +239,7 @@ func (s *Server) index(w http.ResponseWriter, r *http.Request) {
 // the address that it was asked at, so that the browser comes back to what that has behind "#".
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-	k, err := s.guard.try(r, r.PostFormValue("token"))
+	k, err := s.guard.try(r, r.PostFormValue("token"), true)
 	if err != nil {
 		s.refused(r, err)
 		s.render(w, codeOfToken(err), "login.html", strings.ToUpper(err.Error()[:1])+err.Error()[1:]+".")

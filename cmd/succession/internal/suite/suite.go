@@ -222,9 +222,8 @@ func (s *suite) histories(ctx context.Context, g *connect.Flags, view *view) err
 	}
 	view.records(t, s.record)
 	all, err := linear.Record(ctx, t.Harness(), &linear.Options{For: s.record, Log: view.struck})
-	err = errors.Join(err, clearUp(ctx, t))
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	if err = ended(ctx, err, clearUp(ctx, t)); ctx.Err() != nil {
+		return err
 	}
 	fits := true
 	for _, h := range all {
@@ -237,6 +236,18 @@ func (s *suite) histories(ctx context.Context, g *connect.Flags, view *view) err
 		return &ui.ExitError{Code: ui.ExitNonconforming}
 	}
 	return view.wrong
+}
+
+// ended returns how a recording has ended that failed with err, and whose clearing up failed with left. Whoever interrupts is told of
+// what is left alone.
+func ended(ctx context.Context, err, left error) error {
+	switch {
+	case ctx.Err() == nil:
+		return errors.Join(err, left)
+	case left != nil:
+		return left
+	}
+	return context.Cause(ctx)
 }
 
 func createReport(dir string) (*os.File, error) {

@@ -70,8 +70,11 @@ func Visible(s string) string {
 	return b.String()
 }
 
-// Hidden reports whether r is one of the characters that [Visible] escapes.
-func Hidden(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
+// Hidden reports whether r is one of the characters that [Visible] escapes. Some are letters and marks for Unicode, such as
+// the Hangul filler, and are shown by nothing all the same (Default_Ignorable_Code_Point).
+func Hidden(r rune) bool {
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+}
 
 // VisibleLines returns a writer that writes to w what [Visible] makes of each line.
 func VisibleLines(w io.Writer) io.Writer { return visibleLines{w} }
