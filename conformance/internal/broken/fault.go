@@ -30,7 +30,7 @@ var faultFlaws = []Flaw{
 		Name:   "one session",
 		Breaks: "G8: a client whose session has ended asks for no other",
 		Must:   "L5.next G8.waiter-expired G8.cut Fault.cut Fault.mute Fault.deaf Fault.late Fault.severed Fault.hidden Fault.expired Fault.paused Fault.leader-killed Fault.leader-paused Fault.leader-cut Fault.follower-cut Fault.quorum Lock.expired Value.expired Value.cut Group.cut Group.expired Group.assign-expired Task.expired Task.workers-expired",
-		May:    "L4.ended L5 L6.late L6.gate Pin.gate G1.cut G1.late G2.sessions G9.cut-session G9.ended-goroutines G10.expired Run.lost Fault.rewound Fault.server-silent L7.fence-closed L7.fence-expired",
+		May:    "L4.ended L5 L6.late L6.gate Pin.gate G1.cut G1.late G1.promoted G1.promoted-beside G2.sessions G9.cut-session G9.ended-goroutines G10.expired Run.lost Fault.rewound Fault.server-silent L7.fence-closed L7.fence-expired",
 		opens: func(ctx context.Context, b *Backend) (backend.Session, error) {
 			if b.hadSession() && !b.isClosed() {
 				return nil, backend.ErrUnavailable

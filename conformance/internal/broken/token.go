@@ -19,7 +19,7 @@ var tokenFlaws = []Flaw{
 		Name:    "key token",
 		Breaks:  "G2: the token is the number in the key, which begins again with the path",
 		Must:    "L7.fence G2.known G2.drop G2.fence-drop Fault.dropped",
-		May:     "L2.order L7.fence-cut L7.foreign Pin.gate G7.asked G10 L9 L3.place-fence L7.later L7.fence-closed L7.fence-expired", // these compare tokens with positions
+		May:     "L2.order L7.fence-cut L7.foreign G1.promoted G1.promoted-beside Pin.gate G7.asked G10 L9 L3.place-fence L7.later L7.fence-closed L7.fence-expired", // these compare tokens with positions
 		session: func(_ *Backend, s backend.Session) backend.Session { return &keyToken{s} },
 	},
 	{
