@@ -139,11 +139,12 @@ func handOver(ctx context.Context, g *connect.Flags, b backend.Backend, name str
 		Token: s.Leader.Token, To: line[heir].Key, Within: min(wait, 24*time.Hour), Reason: reason,
 	})
 	switch {
+	case err == nil:
 	case errors.Is(err, operate.ErrOtherLeader), errors.Is(err, elect.ErrNoLeader):
 		return h, false
 	case errors.Is(err, backend.ErrUnavailable), asking.Err() != nil:
 		return fail(err)
-	case err != nil:
+	default:
 		return fail(&ui.ExitError{Code: ui.ExitRefused, Err: err})
 	}
 	next, err := successor(ctx, e, old, wait, func(s elect.State) bool { return !s.Vacant() && !those(s.Leader.ID) })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
@@ -71,10 +72,11 @@ func (t *Trial) Pass(d time.Duration, why string) {
 	}
 }
 
-// Settles waits until what the clients have begun waits: until each has sent nothing for an eighth
-// of TTL. On a machine that counts as calm, requests are answered and timers fire within half of
-// that, so a client that has more to ask has asked by then. Where requests are not counted, that
-// time passes. Clients whose sessions keep on asking are waited for no longer than TTL.
+// Settles waits until what the clients have begun waits: until each has once sent nothing for an
+// eighth of TTL. On a machine that counts as calm, requests are answered and timers fire within half
+// of that, so a client that has more to ask has asked by then. Heartbeats are further apart. Where
+// requests are not counted, that time passes. No client is waited for longer than half of TTL: soon
+// after TTL all look again.
 func (t *Trial) Settles(cs ...*Client) {
 	quiet := t.TTL / 8
 	if !t.Can(Requests) {
@@ -83,33 +85,25 @@ func (t *Trial) Settles(cs ...*Client) {
 	}
 	t.Log("suite", "waits until all waits have been set up")
 	began := time.Now()
-	waits := make([]*waiting, len(cs))
+	sent := make([]int64, len(cs))
+	since := make([]time.Time, len(cs)) // it has sent no more
 	for i, c := range cs {
-		waits[i] = &waiting{c.Requests(), began}
+		sent[i], since[i] = c.Requests(), began
 	}
-	for time.Since(began) < t.TTL {
-		busy := false
-		for i, w := range waits {
-			if now := cs[i].Requests(); now != w.sent {
-				*w = waiting{now, time.Now()}
-			}
-			busy = busy || time.Since(w.since) < quiet
-		}
-		if !busy {
-			return
-		}
+	settled := make([]bool, len(cs))
+	for slices.Contains(settled, false) && time.Since(began) < t.TTL/2 {
 		select {
 		case <-time.After(quiet / 8):
 		case <-t.Ctx.Done():
 			t.Fatalf("waiting until all waits have been set up: %v", context.Cause(t.Ctx))
 		}
+		for i, c := range cs {
+			if n := c.Requests(); n != sent[i] {
+				sent[i], since[i] = n, time.Now()
+			}
+			settled[i] = settled[i] || time.Since(since[i]) >= quiet
+		}
 	}
-}
-
-// A waiting is a client that has sent so many requests, and none since then.
-type waiting struct {
-	sent  int64
-	since time.Time
 }
 
 // Await returns the value that arrives on c within d.
