@@ -114,18 +114,23 @@ func Until(ctx context.Context, passing func(error) bool, try func() (done bool,
 		switch {
 		case err == nil && done:
 			return nil
+		case err != nil && !passing(err) && !ended(ctx, err):
+			return err // it says what has happened, whether ctx has ended or not
 		case ctx.Err() != nil:
 			return wait.Cause(ctx)
 		case err == nil:
 			wait.Reset()
 			continue
-		case !passing(err):
-			return err
 		}
 		if err := wait.After(ctx, err); err != nil {
 			return err
 		}
 	}
+}
+
+// ended reports that err says no more than that ctx has ended.
+func ended(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
 }
 
 // Try calls f until it succeeds, or fails with an error that does not pass, or ctx ends; see

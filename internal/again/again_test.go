@@ -104,6 +104,24 @@ func TestUntil(t *testing.T) {
 	}
 }
 
+// What a call has found out is told, also if ctx has ended meanwhile. An error that says no more than that is told with what
+// has failed before.
+func TestUntilItsContextEnds(t *testing.T) {
+	for _, tt := range []struct{ last, want error }{
+		{backend.ErrDenied, backend.ErrDenied},
+		{backend.ErrUnavailable, errEnough},
+		{errEnough, errEnough},
+		{context.Canceled, errEnough},
+		{nil, errEnough}, // it has waited, and is not done
+	} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		err := again.Until(ctx, again.Passing, func() (bool, error) { cancel(errEnough); return false, tt.last })
+		if !errors.Is(err, tt.want) || errors.Is(tt.want, errEnough) == errors.Is(err, backend.ErrDenied) {
+			t.Errorf("after %v: got %v, want %v", tt.last, err, tt.want)
+		}
+	}
+}
+
 // A state that seems to be earlier is doubted once.
 func TestDoubt(t *testing.T) {
 	var d again.Doubt[int]
