@@ -238,6 +238,17 @@ const (
 	nothing outcome = "nothing"   // not done, and that tells nothing
 )
 
+// written returns what the error of a write on condition of a version tells.
+func written(err error) outcome {
+	switch {
+	case err == nil:
+		return done
+	case errors.Is(err, backend.ErrVersion):
+		return refused
+	}
+	return lost
+}
+
 // note calls f and notes what it does. f may add its answer to the operation.
 func note[O any](r *run, h *History, client int, op *O, f func() outcome) {
 	call := r.now()

@@ -2,7 +2,6 @@ package linear
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -121,13 +120,7 @@ func (w *locks) write(ctx context.Context, c *client, b backend.Backend, held *l
 		} else {
 			_, err = held.Put(ctx, w.value(b).Name(), []byte(strconv.Quote(op.Value)), backend.Any)
 		}
-		switch {
-		case err == nil:
-			return done
-		case errors.Is(err, backend.ErrVersion):
-			return refused
-		}
-		return lost
+		return written(err)
 	})
 	return err
 }

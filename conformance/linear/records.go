@@ -2,7 +2,6 @@ package linear
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 
@@ -70,13 +69,7 @@ func (w *records) step(ctx context.Context, c *client, b backend.Backend, dice *
 		} else {
 			_, err = w.value(b, key).CompareAndSet(ctx, e.Version, op.Value)
 		}
-		switch {
-		case err == nil:
-			return done
-		case errors.Is(err, backend.ErrVersion):
-			return refused
-		}
-		return lost
+		return written(err)
 	})
 	return err
 }
