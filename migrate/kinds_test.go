@@ -48,7 +48,7 @@ const suite = "suite"
 var kinds = map[string]kind{
 	"zookeeper": {
 		start: func(t *testing.T) (started, string) {
-			z := coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{NoSync: true, Clock: true})
+			z := coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{Clock: true})
 			open := func() (backend.Backend, rig.Client, error) {
 				r, err := zookeeperrig.Start(z.Addrs()[0])
 				if err != nil {

@@ -33,7 +33,7 @@ func listen(t *testing.T, addr string) net.Listener {
 // another address, and a leader keeps its term.
 func TestSilentAddress(t *testing.T) {
 	t.Parallel()
-	z := coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{NoSync: true})
+	z := coordtest.NewZooKeeper(t, nil)
 	front := coordtest.NewProxy(t, z.Addrs()[0])
 	_, port, err := net.SplitHostPort(front.Addr())
 	if err != nil {
@@ -90,7 +90,7 @@ func TestSilentAddress(t *testing.T) {
 // time.
 func TestAddressGoesSilent(t *testing.T) {
 	t.Parallel()
-	z := coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{NoSync: true})
+	z := coordtest.NewZooKeeper(t, nil)
 	front := coordtest.NewProxy(t, z.Addrs()[0])
 	_, port, err := net.SplitHostPort(front.Addr())
 	if err != nil {

@@ -295,7 +295,6 @@ func TestAuthSurvivesReconnect(t *testing.T) {
 // Servers that demand authentication, and those that refuse it.
 func TestAuthRefused(t *testing.T) {
 	strict := coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{
-		NoSync: true,
 		Config: []string{"enforce.auth.enabled=true", "enforce.auth.schemes=digest"},
 	}).Addrs()[0]
 	watch := calm.Start(t)

@@ -127,7 +127,7 @@ func pauseEnsemble(ctx context.Context, t *testing.T, z *coordtest.ZooKeeper) (r
 func servers(t *testing.T, n int) *coordtest.ZooKeeper {
 	t.Helper()
 	return coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{
-		Nodes: n, Links: n > 1, Tick: tick, NoSync: true, Clock: true,
+		Nodes: n, Links: n > 1, Tick: tick, Clock: true,
 	})
 }
 

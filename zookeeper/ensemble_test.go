@@ -17,7 +17,7 @@ import (
 // session's own deadline must come before that.
 func TestIsolatedFollower(t *testing.T) {
 	t.Parallel()
-	z := coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{Nodes: 3, Links: true, NoSync: true})
+	z := coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{Nodes: 3, Links: true})
 	follower, err := z.Follower(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func TestIsolatedFollower(t *testing.T) {
 // What says what is now does not say what was, where the client's own server has not heard of it yet.
 func TestFreshReads(t *testing.T) {
 	t.Parallel()
-	z := coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{Nodes: 3, Links: true, NoSync: true})
+	z := coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{Nodes: 3, Links: true})
 	follower, err := z.Follower(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +138,7 @@ func TestFreshReads(t *testing.T) {
 // write, or to say that it has gone, where the client's own server has not heard of it yet.
 func TestServerThatIsBehind(t *testing.T) {
 	t.Parallel()
-	z := coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{Nodes: 3, Links: true, NoSync: true})
+	z := coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{Nodes: 3, Links: true})
 	follower, err := z.Follower(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 // shared is a server for the tests that do it no harm. Each uses a chroot of its
 // own.
 var shared = sync.OnceValues(func() (*coordtest.ZooKeeper, error) {
-	return coordtest.StartZooKeeper(context.Background(), &coordtest.ZooKeeperOptions{NoSync: true})
+	return coordtest.StartZooKeeper(context.Background(), nil)
 })
 
 func TestMain(m *testing.M) {
@@ -44,7 +44,7 @@ func server(t testing.TB) string {
 // own starts a server for one test.
 func own(t testing.TB) *coordtest.ZooKeeper {
 	t.Helper()
-	return coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{NoSync: true})
+	return coordtest.NewZooKeeper(t, nil)
 }
 
 // open returns a backend, which is closed when the test ends.

@@ -113,7 +113,7 @@ func TestWrongAddress(t *testing.T) {
 	t.Cleanup(web.Close)
 	silent := coordtest.NewProxy(t, server(t))
 	silent.Cut()
-	full := coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{NoSync: true, Config: []string{"maxClientCnxns=1"}}).Addrs()[0]
+	full := coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{Config: []string{"maxClientCnxns=1"}}).Addrs()[0]
 	session(t, open(t, zookeeper.Options{}, full))
 	closing := listener(t, func(c net.Conn) { io.ReadFull(c, make([]byte, 44)) })
 	chatty := listener(t, func(c net.Conn) {

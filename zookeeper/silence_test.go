@@ -13,7 +13,7 @@ import (
 // of them, and its deadline never comes near.
 func TestSilenceOfOneServerOfThree(t *testing.T) {
 	t.Parallel()
-	z := coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{Nodes: 3, NoSync: true})
+	z := coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{Nodes: 3})
 	follower, err := z.Follower(t.Context())
 	if err != nil {
 		t.Fatal(err)

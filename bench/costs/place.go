@@ -58,7 +58,7 @@ func start(ctx context.Context, coordinator string, disk bool) (p *place, err er
 // etcdOptions are etcd's own times.
 func etcdOptions(disk bool) *coordtest.EtcdOptions {
 	return &coordtest.EtcdOptions{
-		Heartbeat: 100 * time.Millisecond, Election: time.Second, Args: []string{fmt.Sprint("--unsafe-no-fsync=", !disk)},
+		Heartbeat: 100 * time.Millisecond, Election: time.Second, Disk: disk,
 	}
 }
 
@@ -90,7 +90,7 @@ func startEtcd(ctx context.Context, disk bool) (*place, error) {
 }
 
 func startConsul(ctx context.Context, disk bool) (*place, error) {
-	c, err := coordtest.StartConsul(ctx, &coordtest.ConsulOptions{Durable: disk, Config: []string{
+	c, err := coordtest.StartConsul(ctx, &coordtest.ConsulOptions{Durable: disk, Disk: disk, Config: []string{
 		// A waiting candidate is a connection, and all of them are of this machine.
 		"limits{http_max_conns_per_client=10000}",
 		`telemetry{prometheus_retention_time="1h"}`,
@@ -127,7 +127,7 @@ func startConsul(ctx context.Context, disk bool) (*place, error) {
 }
 
 func startZooKeeper(ctx context.Context, disk bool) (*place, error) {
-	z, err := coordtest.StartZooKeeper(ctx, &coordtest.ZooKeeperOptions{NoSync: !disk})
+	z, err := coordtest.StartZooKeeper(ctx, &coordtest.ZooKeeperOptions{Disk: disk})
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 func startZooKeeper(ctx context.Context, n int) (*Coordinator, error) {
-	z, err := coordtest.StartZooKeeper(ctx, &coordtest.ZooKeeperOptions{Nodes: n, Links: n > 1 && Links(), NoSync: true})
+	z, err := coordtest.StartZooKeeper(ctx, &coordtest.ZooKeeperOptions{Nodes: n, Links: n > 1 && Links()})
 	if err != nil {
 		return nil, err
 	}

@@ -12,10 +12,14 @@ import (
 )
 
 // A Cluster is the servers of one coordinator: a single one or an ensemble.
+//
+// What the servers write is in memory (/dev/shm), if there is room and TMPDIR is not set, and otherwise in the temporary folder: others that
+// write to the disk meanwhile do not hold it up, and it is gone after a power loss, as the test is. With the option Disk
+// it is in the temporary folder, and a write waits for the disk, as in production.
 type Cluster struct {
 	servers []*Server
 	dir     string         // of everything that the servers write
-	keep    bool           // dir stays
+	keep    bool           // dir stays when the servers end
 	network *network       // between the servers; nil without the option Links
 	fronts  []*proxy.Proxy // one for each server in a network
 	below   *Cluster       // what the servers keep their data in; nil is a folder

@@ -25,11 +25,13 @@ type ConsulOptions struct {
 	// Nodes is the number of servers: 1 by default, 3 for a cluster that survives
 	// the loss of one.
 	Nodes int
-	// Durable keeps the data of a single server on disk, so that they survive a
-	// restart. By default it keeps them in memory, which starts five times as fast;
+	// Durable has a single server write its data to files, so that they survive a
+	// restart. By default its process keeps them, which starts five times as fast;
 	// a restart is then what Wipe is for the others. Several servers are always
 	// durable.
 	Durable bool
+	// Disk keeps the files on the disk, and has writes wait for it; see [Cluster].
+	Disk bool
 	// MinTTL is the shortest TTL of a session that servers grant (session_ttl_min);
 	// 100 ms by default. In production it is 10 s.
 	MinTTL time.Duration
@@ -109,7 +111,7 @@ func (c *Consul) Nodes() []string { return c.names }
 // create makes the folder of each server and finds its ports.
 func (c *Consul) create() (err error) {
 	c.leads = c.leadsBy
-	if c.dir, err = os.MkdirTemp("", "consul-"); err != nil {
+	if err := c.makeFolder("consul-", c.opts.Disk, ""); err != nil {
 		return err
 	}
 	if err := c.connect(c.opts.Links, c.opts.Nodes); err != nil {

@@ -24,10 +24,10 @@
 //		election := coordtest.Name(t)
 //
 // Times are a tenth of what is usual in production: a tick of ZooKeeper is 200 ms, and
-// sessions may be as short as two ticks. Data live in a temporary folder. ZooKeeper
-// syncs them to disk unless NoSync is set, etcd never does, and a single Consul server
-// keeps them in memory unless Durable is set. A test that fails shows the end of
-// each server's log.
+// sessions may be as short as two ticks. Data live in memory, in a folder of /dev/shm if there
+// is room; with the option Disk they are on the disk, and writes wait for it. A single Consul
+// server keeps nothing beyond its process unless Durable is set. A test that fails shows the
+// end of each server's log.
 //
 // Four-letter commands ([FourLetter]) show what a client costs its ZooKeeper server;
 // [ParseWatches] says who watches what. A ZooKeeper can also be backed up and restored, and

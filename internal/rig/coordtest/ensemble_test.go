@@ -9,7 +9,7 @@ import (
 )
 
 func TestEnsembleSurvivesItsLeader(t *testing.T) {
-	z := coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{Nodes: 3, NoSync: true})
+	z := coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{Nodes: 3})
 	old := leader(t, z, nil)
 	write(t, old.Addr(), "/kept")
 	old.Kill()
@@ -32,7 +32,7 @@ func TestEnsembleSurvivesItsLeader(t *testing.T) {
 }
 
 func TestIsolatedLeaderLosesItsQuorum(t *testing.T) {
-	z := coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{Nodes: 3, NoSync: true, Links: true})
+	z := coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{Nodes: 3, Links: true})
 	old := leader(t, z, nil)
 	if err := z.Isolate(old); err != nil {
 		t.Fatal(err)

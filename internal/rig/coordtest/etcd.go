@@ -38,6 +38,8 @@ type EtcdOptions struct {
 	// Links gives each server a network of its own, as Isolate needs it; see
 	// [Cluster.Isolate].
 	Links bool
+	// Disk keeps the data on the disk, and has writes wait for it; see [Cluster].
+	Disk bool
 	// Args are more arguments for each server, such as "--auth-token-ttl=2".
 	Args []string
 }
@@ -99,7 +101,7 @@ func NewEtcd(t testing.TB, opts *EtcdOptions) *Etcd {
 // create makes the folder of each server and finds its ports.
 func (e *Etcd) create() (err error) {
 	e.leads = e.leadsBy
-	if e.dir, err = os.MkdirTemp("", "etcd-"); err != nil {
+	if err := e.makeFolder("etcd-", e.opts.Disk, ""); err != nil {
 		return err
 	}
 	if err := e.connect(e.opts.Links, e.opts.Nodes); err != nil {
@@ -151,7 +153,7 @@ func (e *Etcd) server(name, addr, peerAddr, initial string) (*Server, error) {
 		"--initial-cluster-token=" + name[:16],
 		"--heartbeat-interval=" + strconv.FormatInt(e.opts.Heartbeat.Milliseconds(), 10),
 		"--election-timeout=" + strconv.FormatInt(e.opts.Election.Milliseconds(), 10),
-		"--unsafe-no-fsync", // a test machine that loses power loses its tests too
+		"--unsafe-no-fsync=" + strconv.FormatBool(!e.opts.Disk),
 		"--log-level=warn",
 	}
 	if e.opts.CertFile != "" {

@@ -161,7 +161,7 @@ func (k *Kubernetes) Compact(ctx context.Context) error {
 // create makes the folder of the API servers and finds their ports.
 func (k *Kubernetes) create() (err error) {
 	k.leads = func(_ context.Context, s *Server) (*Server, error) { return s, nil }
-	if k.dir, err = os.MkdirTemp("", "kubernetes-"); err != nil {
+	if err := k.makeFolder("kubernetes-", false, ""); err != nil {
 		return err
 	}
 	ports, err := freePorts(k.opts.Servers)

@@ -41,7 +41,7 @@ type pgbouncer struct {
 }
 
 func (b *pgbouncer) create() (err error) {
-	if b.dir, err = os.MkdirTemp("", "pgbouncer-"); err != nil {
+	if err := b.makeFolder("pgbouncer-", false, ""); err != nil {
 		return err
 	}
 	ports, err := freePorts(1)

@@ -20,8 +20,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // postgresStart bounds the start of a PostgreSQL, which needs a second on a machine that has nothing else to do.
@@ -35,6 +33,8 @@ type PostgresOptions struct {
 	Synchronous bool
 	// Clock lets [Postgres.SetClock] set the wall clock that the servers read.
 	Clock bool
+	// Disk keeps the data on the disk, and has writes wait for it; see [Cluster].
+	Disk bool
 	// Config are more settings, such as "max_connections=20".
 	Config []string
 }
@@ -141,20 +141,9 @@ func (p *Postgres) run(ctx context.Context, name string, args ...string) error {
 	return nil
 }
 
-// inMemory returns a folder in memory, if there is one with room for some servers, and otherwise "" for the temporary folder. The
-// servers sync each commit, as the driver demands: on the disk that would hold up whatever else is tested.
-func inMemory() string {
-	const folder, room = "/dev/shm", 4 << 30
-	var fs unix.Statfs_t
-	if unix.Statfs(folder, &fs) != nil || fs.Type != unix.TMPFS_MAGIC || fs.Flags&unix.ST_NOEXEC != 0 || fs.Bavail*uint64(fs.Bsize) < room || unix.Access(folder, unix.W_OK) != nil {
-		return ""
-	}
-	return folder
-}
-
 // create makes the folder of each server and finds its ports.
 func (p *Postgres) create() (err error) {
-	if p.dir, err = os.MkdirTemp(inMemory(), "postgres-"); err != nil {
+	if err := p.makeFolder("postgres-", p.opts.Disk, ""); err != nil {
 		return err
 	}
 	if err := p.give(p.dir); err != nil {

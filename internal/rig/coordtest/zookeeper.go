@@ -27,7 +27,7 @@ type ZooKeeperOptions struct {
 	// survives the loss of one.
 	Nodes int
 	// Dir is an existing folder for configuration, data and logs, which stays.
-	// By default it is a temporary one, which Stop removes.
+	// By default there is a new one, which Stop removes.
 	Dir string
 	// Tick is ZooKeeper's tickTime, 200 ms by default, in whole milliseconds. A
 	// session lasts at least two ticks, and the server ends it up to one tick late.
@@ -35,8 +35,8 @@ type ZooKeeperOptions struct {
 	// SyncLimit is for how many ticks a follower serves without news from its
 	// leader; 10 by default.
 	SyncLimit int
-	// NoSync lets servers answer before a write has reached the disk.
-	NoSync bool
+	// Disk keeps the data on the disk, and has writes wait for it; see [Cluster].
+	Disk bool
 	// Links gives each server a network of its own, as Isolate needs it; see
 	// [Cluster.Isolate].
 	Links bool
@@ -129,11 +129,9 @@ func (z *ZooKeeper) create() error {
 	z.leads = z.leadsBy
 	// A folder of its own also where the options name one, as ports may take several
 	// attempts.
-	dir, err := os.MkdirTemp(z.opts.Dir, "zookeeper-")
-	if err != nil {
+	if err := z.makeFolder("zookeeper-", z.opts.Disk, z.opts.Dir); err != nil {
 		return err
 	}
-	z.dir, z.keep = dir, z.opts.Dir != ""
 	if err := z.connect(z.opts.Links, z.opts.Nodes); err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ func (z *zookeeperInstall) command(cfg string, opts *ZooKeeperOptions) []string 
 		"-Dorg.slf4j.simpleLogger.showDateTime=true",
 		"-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
 	}
-	if opts.NoSync {
+	if !opts.Disk {
 		argv = append(argv, "-Dzookeeper.forceSync=no")
 	}
 	if opts.archive != "" {

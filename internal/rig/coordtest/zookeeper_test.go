@@ -91,7 +91,7 @@ func TestSharedServesRealClients(t *testing.T) {
 func TestServerLifecycle(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	z := coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{Dir: dir, NoSync: true})
+	z := coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{Dir: dir})
 	s := z.Servers()[0]
 	addr := s.Addr()
 	write(t, addr, "/kept")

@@ -87,8 +87,7 @@ func (z *SecureZooKeeper) start(ctx context.Context) error {
 	}
 	z.SecureAddr = loopback(ports[0])
 	z.ZooKeeper, err = StartZooKeeper(ctx, &ZooKeeperOptions{
-		NoSync: true,
-		JVM:    jvm,
+		JVM: jvm,
 		Config: []string{
 			"serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
 			"secureClientPort=" + strconv.Itoa(ports[0]),

@@ -49,7 +49,7 @@ func operate(addrs []string, do func(*zk.Conn) error) error {
 // znode that is not there.
 func Reference(t testing.TB) func(context.Context) error {
 	t.Helper()
-	c, _, err := zk.Connect(coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{NoSync: true}).Addrs(), 10*time.Second, zk.WithLogger(quiet{}))
+	c, _, err := zk.Connect(coordtest.NewZooKeeper(t, nil).Addrs(), 10*time.Second, zk.WithLogger(quiet{}))
 	if err != nil {
 		t.Fatal(err)
 	}

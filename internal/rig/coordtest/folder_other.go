@@ -1,0 +1,5 @@
+//go:build !linux
+
+package coordtest
+
+func memoryFolder() string { return "" }
