@@ -245,7 +245,11 @@ func (s *session) remove(ctx context.Context, m backend.Member) error {
 		s.mu.Lock()
 		s.past.member(m.Key)
 		delete(s.own, m.Key)
+		pinned := mine == nil || mine.pinned
 		s.mu.Unlock()
+		if pinned {
+			s.Go(func() { _ = s.prunePins(s.Context(), m.Line) }) // otherwise who pins the next does so
+		}
 	}
 	return err
 }

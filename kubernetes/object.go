@@ -53,7 +53,7 @@ const (
 
 	absentNote  = domain + "absent"  // of a record: it has no value
 	versionNote = domain + "version" // of a record: that of its value, if something else has been written since
-	pinsNote    = domain + "pins"    // of the record of a line: the UIDs of members that stand without a session
+	pinsNote    = domain + "pins"    // of the record of a line: the UIDs of pinned members, until they have gone
 	guardsNote  = domain + "guards"  // of the record of a line: what writes that a member guards may reach
 
 	holderNote   = domain + "holder"   // of a lock: its holder is a member of ours; see [Backend.holds]

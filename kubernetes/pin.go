@@ -81,7 +81,8 @@ func (s *session) pin(ctx context.Context, q writing, header []byte, at backend.
 	return nil
 }
 
-// makeItem makes an item of a member that is pinned, and takes it from the pins of its line.
+// makeItem makes an item of a member that is pinned. Its line's record goes on to name it among the pins, as long as it stands:
+// whoever has read the member before, and reads the record now, must find it there.
 func (s *session) makeItem(ctx context.Context, key string) error {
 	o, err := s.get(ctx, key, metadata)
 	if err != nil || o == nil {
@@ -94,14 +95,31 @@ func (s *session) makeItem(ctx context.Context, key string) error {
 			return err
 		}
 	}
-	_, err = s.editRecord(ctx, o.note(nameNote), func(r *object) *patch {
+	return s.prunePins(ctx, o.note(nameNote))
+}
+
+// prunePins takes members that have gone from the pins of their line. They are looked for after the pins have been read, so that none
+// is missed that has joined and was pinned meanwhile.
+func (s *session) prunePins(ctx context.Context, line string) error {
+	var failed error
+	_, err := s.editRecord(ctx, line, func(r *object) *patch {
 		pins := r.list(pinsNote)
-		if !slices.Contains(pins, o.Metadata.UID) {
+		if len(pins) == 0 {
+			return nil
+		}
+		l, err := s.list(ctx, lineLabel+"="+s.b.lineLabel(line), metadata)
+		if failed = err; err != nil {
+			return nil
+		}
+		left := slices.DeleteFunc(slices.Clone(pins), func(uid string) bool {
+			return !slices.ContainsFunc(l.items, func(o *object) bool { return o.Metadata.UID == uid })
+		})
+		if len(left) == len(pins) {
 			return nil
 		}
 		p := patchOf(r)
-		p.note(pinsNote, listed(slices.DeleteFunc(pins, func(uid string) bool { return uid == o.Metadata.UID })))
+		p.note(pinsNote, listed(left))
 		return p
 	})
-	return err
+	return errors.Join(err, failed)
 }
