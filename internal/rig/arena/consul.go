@@ -16,7 +16,7 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
-func startConsul(ctx context.Context, n int, secured bool) (*Coordinator, error) {
+func startConsul(ctx context.Context, _ string, n int, secured bool) (*Coordinator, error) {
 	config := []string{
 		"limits{http_max_conns_per_client=4000}", // all clients have one address
 		// See coordtest.Consul; and a server that replaces another votes soon.

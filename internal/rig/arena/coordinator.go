@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -34,6 +36,11 @@ type Coordinator struct {
 	Remove func(context.Context, backend.Member) error
 	// End ends the session of a member; nil where nobody but its owner can.
 	End func(context.Context, backend.Member) error
+	// Below are the servers that keep the data, where those that clients talk to do not; or nil.
+	Below *coordtest.Cluster
+	// FailOver has a standby take over from the primary, and blocks until that has a standby again; nil where servers agree by
+	// themselves. If beside is not nil, the old primary is only paused until the other serves, and both serve while beside runs.
+	FailOver func(ctx context.Context, beside func()) error
 	// Observer is a backend of this process, past all proxies.
 	Observer backend.Backend
 
@@ -43,8 +50,22 @@ type Coordinator struct {
 	rejoin func(context.Context, *coordtest.Server) error // starts a server with empty data, once an operator has made room for it
 }
 
-// Coordinators are the names that [Start] knows.
-func Coordinators() []string { return []string{"zookeeper", "etcd", "consul", "local"} }
+// A Starter starts a coordinator of n servers, if it can have so many. What it keeps on its own is in the folder dir, which is the
+// run's. If secured is set, and it is one of those that this package can secure, it is prepared for that.
+type Starter func(ctx context.Context, dir string, n int, secured bool) (*Coordinator, error)
+
+var starters = map[string]Starter{
+	"zookeeper": startZooKeeper,
+	"etcd":      startEtcd,
+	"consul":    startConsul,
+	"local":     kernel,
+}
+
+// Register adds a coordinator whose driver is in another module. The program must link the driver. Register is for init funcs.
+func Register(name string, start Starter) { starters[name] = start }
+
+// Coordinators are the names that [Start] knows, in order.
+func Coordinators() []string { return slices.Sorted(maps.Keys(starters)) }
 
 // Start starts a coordinator of n servers by its name. What it keeps on its own is in the
 // folder dir. The caller stops it.
@@ -52,24 +73,17 @@ func Start(ctx context.Context, name, dir string, n int) (*Coordinator, error) {
 	return start(ctx, name, dir, n, false)
 }
 
-func start(ctx context.Context, name, dir string, n int, secured bool) (c *Coordinator, err error) {
-	switch name {
-	case "zookeeper":
-		c, err = startZooKeeper(ctx, n)
-	case "etcd":
-		c, err = startEtcd(ctx, n, secured)
-	case "consul":
-		c, err = startConsul(ctx, n, secured)
-	case "local":
-		c = kernel(filepath.Join(dir, "local"))
-	default:
-		err = fmt.Errorf("no coordinator %q; there are %s", name, strings.Join(Coordinators(), ", "))
+func start(ctx context.Context, name, dir string, n int, secured bool) (*Coordinator, error) {
+	begin, ok := starters[name]
+	if !ok {
+		return nil, fmt.Errorf("no coordinator %q; there are %s", name, strings.Join(Coordinators(), ", "))
 	}
+	c, err := begin(ctx, dir, n, secured)
 	if err != nil {
 		return nil, err
 	}
 	c.Name = name
-	if secured && c.Cluster != nil {
+	if secured && c.rejoin != nil {
 		if err := c.secure(ctx, dir); err != nil {
 			return nil, errors.Join(fmt.Errorf("secure %s: %w", name, err), c.Stop(""))
 		}
@@ -147,6 +161,10 @@ func (c *Coordinator) ReplaceServer(ctx context.Context, s *coordtest.Server) er
 	return c.rejoin(ctx, s)
 }
 
+// Secured says whether clients need a certificate and a secret, which can be replaced. Its servers can be replaced, too, and members
+// imported.
+func (c *Coordinator) Secured() bool { return c.guard != nil }
+
 // Vacancy bounds the time without a leader.
 func (c *Coordinator) Vacancy() time.Duration { return c.Crash + evidence.Recovery }
 
@@ -182,10 +200,10 @@ func Links() bool { return os.Geteuid() == 0 }
 const folder = "chaos"
 
 // kernel is the coordinator of package local.
-func kernel(dir string) *Coordinator {
+func kernel(_ context.Context, dir string, _ int, _ bool) (*Coordinator, error) {
 	return &Coordinator{
 		// A process that died is gone at once, and one that is paused keeps its place.
 		Crash: LongestFault(Unhurried),
-		URL:   func(int, []string) string { return "local:" + dir },
-	}
+		URL:   func(int, []string) string { return "local:" + filepath.Join(dir, "local") },
+	}, nil
 }

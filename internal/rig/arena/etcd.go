@@ -21,7 +21,7 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
-func startEtcd(ctx context.Context, n int, secured bool) (*Coordinator, error) {
+func startEtcd(ctx context.Context, _ string, n int, secured bool) (*Coordinator, error) {
 	o := &coordtest.EtcdOptions{Nodes: n, Links: n > 1 && Links()}
 	if secured {
 		o.Args = []string{"--bcrypt-cost=4"}

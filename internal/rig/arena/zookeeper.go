@@ -15,7 +15,7 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
-func startZooKeeper(ctx context.Context, n int) (*Coordinator, error) {
+func startZooKeeper(ctx context.Context, _ string, n int, _ bool) (*Coordinator, error) {
 	z, err := coordtest.StartZooKeeper(ctx, &coordtest.ZooKeeperOptions{Nodes: n, Links: n > 1 && Links()})
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"github.com/succession-dev/succession/internal/rig/arena"
 	"github.com/succession-dev/succession/internal/rig/arena/arenatest"
 	"github.com/succession-dev/succession/internal/rig/chaos"
+	"github.com/succession-dev/succession/internal/rig/chaos/chaostest"
 	"github.com/succession-dev/succession/internal/rig/evidence"
 	"github.com/succession-dev/succession/internal/rig/lane"
 )
@@ -26,21 +27,7 @@ func TestChaos(t *testing.T) {
 				lane.All(t)
 			}
 			t.Parallel()
-			o := options(t, on, *arenatest.Length)
-			if on == "local" {
-				o.For /= 4
-			}
-			r := run(t, o)
-			t.Logf("\n%s", r)
-			if len(r.Violations) > 0 {
-				t.Errorf("guarantees were broken; see %s", o.Dir)
-			}
-			if len(r.Missing) > 0 {
-				t.Errorf("of the faults these did not occur: %v", r.Missing)
-			}
-			if len(r.Evidence.Ops) == 0 {
-				t.Error("nothing was written")
-			}
+			chaostest.Run(t, on)
 		})
 	}
 }

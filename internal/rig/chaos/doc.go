@@ -1,5 +1,5 @@
 // Package chaos runs candidates, each in a process of its own, against a real coordinator of
-// three servers. It does to both what breaks in production, and proves from what they wrote
+// several servers. It does to both what breaks in production, and proves from what they wrote
 // down that the guarantees held.
 //
 //	go run ./internal/rig/cmd chaos -on zookeeper -for 30m
@@ -12,8 +12,9 @@
 // coordinator, on condition that its member stands. Workers note what they do, and the run
 // notes its faults, in files with times of one clock.
 //
-// The coordinator asks for a secret, and can be reached by TLS alone, with a certificate. Each candidate knows it by a
-// name with two addresses, of which the first accepts connections and stays silent.
+// ZooKeeper, etcd and Consul ask for a secret, and can be reached by TLS alone, with a certificate. Each candidate knows them by a
+// name with two addresses, of which the first accepts connections and stays silent. They have three servers. Kubernetes has two API
+// servers, on three of etcd, and PostgreSQL a primary and a synchronous standby: package command says how to run these.
 //
 // The schedule of faults is drawn from a seed before the run, and printed. On the same
 // coordinator, the same seed gives the same schedule. Each kind of fault comes once. Then
@@ -25,6 +26,9 @@
 //     refused, reset and slowed down; they resign, and are replaced in good order;
 //   - servers, their leader as well as others, are paused, killed and started anew, one or a
 //     majority, and isolated from each other;
+//   - servers of the etcd below Kubernetes are paused and killed, one or a majority;
+//   - the standby of PostgreSQL takes over, from a primary that is killed, or one that is paused and then serves on beside it; the
+//     old primary becomes the standby of the new one;
 //   - operators remove a leader's member, or end its session (not on ZooKeeper, where that
 //     takes the session's password);
 //   - the authority is replaced, with all certificates of both sides, and so is the secret: the password of etcd,

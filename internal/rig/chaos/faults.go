@@ -28,6 +28,8 @@ const (
 	membership      // of the servers in their cluster, which an operator changes
 	marks           // that another cluster has exported
 	imports         // of what was exported
+	store           // below the servers
+	standby         // of the server that takes writes
 )
 
 // A kind of fault. What does it waits for its time, and undoes it, also where ctx ends
@@ -60,10 +62,17 @@ func init() {
 		{name: "reset", weight: 4, needs: network},
 		{name: "resign", weight: 6},
 		{name: "rejoin", weight: 3, lasts: true},
-		{name: "pause-server", weight: 3, lasts: true, needs: network, server: pauseServers(1)},
-		{name: "kill-server", weight: 3, lasts: true, needs: network, server: killServers(1)},
-		{name: "pause-majority", weight: 1, lasts: true, needs: network, server: pauseServers(2)},
-		{name: "kill-majority", weight: 1, lasts: true, needs: network, server: killServers(2)},
+		{name: "pause-server", weight: 3, lasts: true, needs: network, server: pauseServers(1, front)},
+		{name: "kill-server", weight: 3, lasts: true, needs: network, server: killServers(1, front)},
+		{name: "pause-majority", weight: 1, lasts: true, needs: network, server: pauseServers(2, front)},
+		{name: "kill-majority", weight: 1, lasts: true, needs: network, server: killServers(2, front)},
+		{name: "pause-store", weight: 3, lasts: true, needs: store, server: pauseServers(1, below)},
+		{name: "kill-store", weight: 2, lasts: true, needs: store, server: killServers(1, below)},
+		{name: "kill-store-majority", weight: 1, lasts: true, needs: store, server: killServers(2, below)},
+		{name: "fail-over", weight: 3, needs: standby, server: operate(func(ctx context.Context, r *run, _ step) error {
+			return r.c.FailOver(ctx, nil)
+		})},
+		{name: "fail-over-beside", weight: 3, lasts: true, needs: standby, server: failOverBeside},
 		{name: "isolate", weight: 4, lasts: true, needs: isolation, server: isolate},
 		{name: "swap-address", weight: 4, needs: security},
 		{name: "rotate-authority", weight: 2, needs: security, everyone: true, server: operate(func(ctx context.Context, r *run, _ step) error {
@@ -73,7 +82,7 @@ func init() {
 			return r.c.RotateSecret(ctx)
 		})},
 		{name: "replace-server", weight: 2, needs: membership, server: operate(func(ctx context.Context, r *run, s step) error {
-			return r.c.ReplaceServer(ctx, r.victims(ctx, s, 1)[0])
+			return r.c.ReplaceServer(ctx, victims(ctx, front(r), s, 1)[0])
 		})},
 		{name: "import-mark", weight: 2, needs: marks, everyone: true, server: operate(func(ctx context.Context, r *run, s step) error {
 			return r.c.ImportMark(ctx, r.Elections[s.Election])
@@ -131,14 +140,18 @@ func (r *run) awaitLeaders(ctx context.Context) {
 	})
 }
 
+// front and below return the servers that clients talk to, and those that keep the data of others.
+func front(r *run) *coordtest.Cluster { return r.c.Cluster }
+func below(r *run) *coordtest.Cluster { return r.c.Below }
+
 // victims returns n servers, of which the first is the one that the step is for.
-func (r *run) victims(ctx context.Context, s step, n int) []*coordtest.Server {
-	all := r.c.Servers()
+func victims(ctx context.Context, c *coordtest.Cluster, s step, n int) []*coordtest.Server {
+	all := c.Servers()
 	first := s.Index
 	if s.Leader {
 		ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 		defer cancel()
-		if leader, err := r.c.Leader(ctx); err == nil {
+		if leader, err := c.Leader(ctx); err == nil {
 			first = slices.Index(all, leader)
 		}
 	}
@@ -153,31 +166,43 @@ func (r *run) victims(ctx context.Context, s step, n int) []*coordtest.Server {
 func (r *run) ready() error {
 	ctx, cancel := context.WithTimeout(context.Background(), readyLimit)
 	defer cancel()
-	for _, s := range r.c.Servers() {
-		if err := s.Ready(ctx); err != nil {
-			return err
+	for _, c := range []*coordtest.Cluster{r.c.Below, r.c.Cluster} {
+		if c == nil {
+			continue
+		}
+		for _, s := range c.Servers() {
+			if err := s.Ready(ctx); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-func pauseServers(n int) func(context.Context, *run, step) error {
+func pauseServers(n int, of func(*run) *coordtest.Cluster) func(context.Context, *run, step) error {
 	return func(ctx context.Context, r *run, s step) error {
-		return r.stop(ctx, s, n, (*coordtest.Server).Pause, (*coordtest.Server).Resume)
+		return r.stop(ctx, s, of(r), n, (*coordtest.Server).Pause, (*coordtest.Server).Resume)
 	}
 }
 
-func killServers(n int) func(context.Context, *run, step) error {
+func killServers(n int, of func(*run) *coordtest.Cluster) func(context.Context, *run, step) error {
 	kill := func(s *coordtest.Server) error { s.Kill(); return nil }
 	return func(ctx context.Context, r *run, s step) error {
-		return r.stop(ctx, s, n, kill, (*coordtest.Server).Start)
+		return r.stop(ctx, s, of(r), n, kill, (*coordtest.Server).Start)
 	}
+}
+
+// failOverBeside has a standby take over, and the old primary serve beside it for a time.
+func failOverBeside(ctx context.Context, r *run, s step) error {
+	return operate(func(within context.Context, r *run, s step) error {
+		return r.c.FailOver(within, func() { arena.Last(ctx, s.For) })
+	})(ctx, r, s)
 }
 
 // stop stops n servers in one way or another, and lets them go on.
-func (r *run) stop(ctx context.Context, s step, n int, do, undo func(*coordtest.Server) error) error {
+func (r *run) stop(ctx context.Context, s step, of *coordtest.Cluster, n int, do, undo func(*coordtest.Server) error) error {
 	var errs []error
-	victims := r.victims(ctx, s, n)
+	victims := victims(ctx, of, s, n)
 	for _, v := range victims {
 		errs = append(errs, do(v))
 	}
@@ -189,7 +214,7 @@ func (r *run) stop(ctx context.Context, s step, n int, do, undo func(*coordtest.
 }
 
 func isolate(ctx context.Context, r *run, s step) error {
-	if err := r.c.Isolate(r.victims(ctx, s, 1)[0]); err != nil {
+	if err := r.c.Isolate(victims(ctx, front(r), s, 1)[0]); err != nil {
 		return err
 	}
 	arena.Last(ctx, s.For)

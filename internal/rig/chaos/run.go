@@ -28,7 +28,7 @@ type Options struct {
 
 const (
 	candidates = 5
-	servers    = 3 // of the coordinator
+	servers    = 3 // of the coordinator, if it can have so many
 
 	readyLimit = time.Minute // for a server to serve again
 )
@@ -89,7 +89,7 @@ func (r *run) play(ctx context.Context) (records map[string]string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if r.c.Cluster != nil {
+		if r.c.Secured() {
 			if err := c.Call(fmt.Sprintf("%s.%s", c.ID, arena.Domain)); err != nil {
 				return nil, err
 			}
@@ -115,6 +115,9 @@ func (r *run) draw() error {
 		candidates: candidates, elections: len(r.Elections), servers: servers,
 		session: r.c.TTL, vacancy: r.c.Vacancy(), length: r.o.For, can: r.can,
 	}
+	if r.c.Cluster != nil {
+		t.servers = len(r.c.Servers())
+	}
 	if t.session == 0 {
 		t.session = arena.Unhurried
 	}
@@ -130,10 +133,16 @@ func (r *run) draw() error {
 // can reports whether what a fault needs is there.
 func (r *run) can(n need) bool {
 	switch n {
-	case network, security, membership, imports:
+	case network:
 		return r.c.Cluster != nil
 	case isolation:
-		return r.c.Cluster != nil && arena.Links()
+		return r.c.Cluster != nil && r.c.Linked()
+	case security, membership, imports:
+		return r.c.Secured()
+	case store:
+		return r.c.Below != nil
+	case standby:
+		return r.c.FailOver != nil
 	case marks:
 		return r.o.On == "consul"
 	case sessionEnd:

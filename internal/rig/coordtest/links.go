@@ -14,6 +14,9 @@ func (c *Cluster) connect(wanted bool, n int) (err error) {
 	return err
 }
 
+// Linked reports whether the servers have networks of their own; see [Cluster.Isolate].
+func (c *Cluster) Linked() bool { return c.network != nil }
+
 // peerHost returns the address of server i for the others.
 func (c *Cluster) peerHost(i int) string {
 	if c.network == nil {

@@ -50,6 +50,7 @@ type Postgres struct {
 	who  *syscall.Credential
 
 	lagging atomic.Int64 // the process of the standby that was stopped by Lag; 0 for none
+	primary atomic.Int32 // the index of the server that was the primary at first, or that FailOver has made it
 }
 
 // StartPostgres starts a PostgreSQL and blocks until it serves. The caller stops it. opts may be nil.
@@ -143,6 +144,7 @@ func (p *Postgres) run(ctx context.Context, name string, args ...string) error {
 
 // create makes the folder of each server and finds its ports.
 func (p *Postgres) create() (err error) {
+	p.leads = p.leadsBy
 	if err := p.makeFolder("postgres-", p.opts.Disk, ""); err != nil {
 		return err
 	}
@@ -216,13 +218,24 @@ func (p *Postgres) start(ctx context.Context) error {
 	if !p.opts.Standby {
 		return p.Cluster.start(ctx)
 	}
-	primary, standby := p.servers[0], p.servers[1]
+	primary, standby := p.roles()
 	if err := primary.Start(); err != nil {
 		return err
 	}
 	if err := primary.Ready(ctx); err != nil {
 		return err
 	}
+	return p.follow(ctx, standby, primary)
+}
+
+// roles returns the primary and the standby.
+func (p *Postgres) roles() (primary, standby *Server) {
+	i := p.primary.Load()
+	return p.servers[i], p.servers[1-i]
+}
+
+// follow starts a server that does not run, and has no data, as the standby of the primary.
+func (p *Postgres) follow(ctx context.Context, standby, primary *Server) error {
 	host, port, _ := net.SplitHostPort(primary.addr)
 	if err := p.run(ctx, "pg_basebackup", "-h", host, "-p", port, "-U", "postgres", "-D", standby.spec.data, "-R", "-c", "fast", "-X", "stream", "--no-sync"); err != nil {
 		return err
@@ -236,10 +249,50 @@ func (p *Postgres) start(ctx context.Context) error {
 	if !p.opts.Synchronous {
 		return nil
 	}
+	// The standby's data were copied without that. So it waits for nobody when it becomes the primary.
 	if err := appendTo(filepath.Join(primary.spec.data, "postgresql.conf"), "synchronous_standby_names='*'\n"); err != nil {
 		return err
 	}
 	return p.run(ctx, "pg_ctl", "reload", "-D", primary.spec.data)
+}
+
+// FailOver has the standby take over from the primary, which is killed, and makes the old primary the new one's standby. If beside
+// is not nil, the old primary is paused until the other takes writes, goes on while beside runs, and is killed then. FailOver
+// blocks until all is as it was before, with changed roles. One call at a time.
+func (p *Postgres) FailOver(ctx context.Context, beside func()) error {
+	old, next := p.roles()
+	if beside == nil {
+		old.Kill()
+	} else if err := old.Pause(); err != nil {
+		return err
+	}
+	if err := p.run(ctx, "pg_ctl", "promote", "-w", "-D", next.spec.data); err != nil {
+		return err
+	}
+	if beside != nil {
+		if err := old.Resume(); err != nil {
+			return err
+		}
+		beside()
+		old.Kill()
+	}
+	if err := os.RemoveAll(old.spec.data); err != nil {
+		return err
+	}
+	p.primary.Store(1 - p.primary.Load())
+	return p.follow(ctx, old, next)
+}
+
+// leadsBy returns s if it takes writes.
+func (p *Postgres) leadsBy(ctx context.Context, s *Server) (*Server, error) {
+	answer, err := p.ask(ctx, s.addr, "SELECT pg_is_in_recovery()")
+	if err == nil && !strings.HasSuffix(answer, "f") {
+		err = errors.New("it follows another one")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // Promote makes the standby a primary, as an operator or a program that watches over both does, and blocks until it takes
@@ -403,9 +456,18 @@ func appendTo(name, text string) error {
 // serves returns nil when the server at addr lets a client in, and has the data of this cluster: another's server may
 // have got the port.
 func (p *Postgres) serves(ctx context.Context, addr string) error {
+	answer, err := p.ask(ctx, addr, "SHOW data_directory")
+	if err == nil && !strings.Contains(answer, p.dir) {
+		err = fmt.Errorf("%w: another server answers at %s", errPortTaken, addr)
+	}
+	return err
+}
+
+// ask returns what the server at addr answers to a query, as it is on the wire.
+func (p *Postgres) ask(ctx context.Context, addr, query string) (string, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
@@ -416,22 +478,18 @@ func (p *Postgres) serves(ctx context.Context, addr string) error {
 		return err
 	}
 	if err := send("", "\x00\x03\x00\x00user\x00postgres\x00database\x00postgres\x00\x00"); err != nil {
-		return err
+		return "", err
 	}
 	if _, err := answerOf(conn); err != nil {
-		return err
+		return "", err
 	}
-	if err := send("Q", "SHOW data_directory\x00"); err != nil {
-		return err
+	if err := send("Q", query+"\x00"); err != nil {
+		return "", err
 	}
-	answer, err := answerOf(conn)
-	if err == nil && !strings.Contains(answer, p.dir) {
-		err = fmt.Errorf("%w: another server answers at %s", errPortTaken, addr)
-	}
-	return err
+	return answerOf(conn)
 }
 
-// answerOf reads what a server says until it is ready for the next request.
+// answerOf returns the rows that a server sends until it is ready for the next request.
 func answerOf(r io.Reader) (string, error) {
 	var all strings.Builder
 	for {
@@ -453,6 +511,8 @@ func answerOf(r io.Reader) (string, error) {
 		case 'E':
 			return "", fmt.Errorf("it answers %q", body)
 		}
-		all.Write(body)
+		if head[0] == 'D' { // a row, whose last column is the end of it
+			all.Write(body)
+		}
 	}
 }
