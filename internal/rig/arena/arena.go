@@ -26,6 +26,9 @@ type Options struct {
 	Out    io.Writer // gets a line for each fault, and what else happens
 	// Heedless runs faulty workers, to see them caught; see [worker.Config].
 	Heedless bool
+	// Rates are those at which the clocks of the candidates run, if Worker is a program that package drift has built. Without, it is
+	// the machine's.
+	Rates []float64
 	// Forgetful runs workers with a faulty driver, to see that caught; see [worker.Config].
 	Forgetful bool
 }

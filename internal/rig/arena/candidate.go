@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/internal/history"
+	"github.com/succession-dev/succession/internal/rig/drift"
 	"github.com/succession-dev/succession/internal/rig/worker"
 )
 
@@ -116,7 +118,11 @@ func (c *Candidate) Start() error {
 			cfg.Via = append(cfg.Via, [2]string{c.servers[i], front})
 		}
 	}
-	p, err := StartProcess(append(a.Worker[:len(a.Worker):len(a.Worker)], cfg.Args()...), a.Env, log+".log", a.Live.hear)
+	env := slices.Clone(a.Env)
+	if len(a.Rates) > 0 {
+		env = append(env, fmt.Sprintf("%s=%g", drift.Rate, a.Rates[slices.Index(a.Candidates, c)]))
+	}
+	p, err := StartProcess(append(a.Worker[:len(a.Worker):len(a.Worker)], cfg.Args()...), env, log+".log", a.Live.hear)
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func TestHeedless(t *testing.T) {
 	o.Heedless = true
 	r := run(t, o)
 	for _, v := range r.Violations {
-		if v.Rule != evidence.Unfenced {
+		if v.Rule != evidence.Believed {
 			t.Errorf("it is not the store alone that is misused: %v", v)
 		}
 	}

@@ -2,7 +2,7 @@
 // several servers. It does to both what breaks in production, and proves from what they wrote
 // down that the guarantees held.
 //
-//	go run ./internal/rig/cmd chaos -on zookeeper -for 30m
+//	go run -C cmd/succession ./internal/rig chaos -on zookeeper -for 30m
 //
 // # What is run
 //
@@ -14,7 +14,7 @@
 //
 // ZooKeeper, etcd and Consul ask for a secret, and can be reached by TLS alone, with a certificate. Each candidate knows them by a
 // name with two addresses, of which the first accepts connections and stays silent. They have three servers. Kubernetes has two API
-// servers, on three of etcd, and PostgreSQL a primary and a synchronous standby: package command says how to run these.
+// servers, on three of etcd, and PostgreSQL a primary and a synchronous standby.
 //
 // The schedule of faults is drawn from a seed before the run, and printed. On the same
 // coordinator, the same seed gives the same schedule. Each kind of fault comes once. Then
@@ -63,8 +63,9 @@
 //     disappear unseen.
 //   - invented: nothing is there that nobody wrote, or that was refused.
 //   - regression: the store accepted no token smaller than one before.
-//   - unfenced: no check succeeded, and no guarded write was accepted, that began after
-//     the leader of a later term had been told that it led.
+//   - unfenced: no guarded write was accepted that began after the leader of a later term had
+//     been told that it led.
+//   - believed: nor did a check succeed then.
 //   - linearizable: the guarded writes fit into one order that explains all answers, and
 //     in which tokens do not fall (github.com/anishathalye/porcupine). A write without an
 //     answer may have happened at any later time, or never.
@@ -74,7 +75,7 @@
 // If the store refuses a late write, that is no violation: the leader was paused between its
 // check and the write, and fencing is for that. After an operator took a leader's member
 // away, its term is not held against others: the leader may be cut off and not know it.
-// Clocks do not differ, as all processes run on one machine. Disks lose nothing, and servers
+// Clocks do not differ, as all processes run on one machine; but in one test those of all candidates run slow (package drift). Disks lose nothing, and servers
 // come back with their data. Reads of the guarded records are not part of the proof: a
 // coordinator may answer them with an old value, and a compare and set that was based on it
 // fails.

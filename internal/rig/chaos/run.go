@@ -23,7 +23,8 @@ type Options struct {
 	On  string        // the coordinator; see [arena.Coordinators]
 	For time.Duration // how long there are faults, at least: each kind comes once; what comes before and after takes up to a minute more
 
-	steps []step // instead of a schedule, in tests
+	// Steps are the faults, instead of a schedule that is drawn.
+	Steps []arena.Step
 }
 
 const (
@@ -121,7 +122,7 @@ func (r *run) draw() error {
 	if t.session == 0 {
 		t.session = arena.Unhurried
 	}
-	if r.steps = r.o.steps; r.steps == nil {
+	if r.steps = r.o.Steps; r.steps == nil {
 		r.steps = schedule(r.o.Seed, t)
 	}
 	r.o.For = max(r.o.For, end(r.steps))

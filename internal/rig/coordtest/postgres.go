@@ -463,6 +463,15 @@ func (p *Postgres) serves(ctx context.Context, addr string) error {
 	return err
 }
 
+// Exec runs statements on the primary, as its user.
+func (p *Postgres) Exec(ctx context.Context, statements string) error {
+	primary, err := p.Leader(ctx)
+	if err == nil {
+		_, err = p.ask(ctx, primary.addr, statements)
+	}
+	return err
+}
+
 // ask returns what the server at addr answers to a query, as it is on the wire.
 func (p *Postgres) ask(ctx context.Context, addr, query string) (string, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)

@@ -107,7 +107,7 @@ func TestPlanted(t *testing.T) {
 			w[1].At, w[1].Checked, w[1].Refused = 13*s, 12*s, 20
 			w[1], w[2] = w[2], w[1]
 			evidencetest.Op(e, 1, worker.File).Outcome = worker.Refused
-		}, []history.Rule{evidence.Unfenced}},
+		}, []history.Rule{evidence.Believed}},
 		{"the counter lost a write", func(e *evidence.Evidence) {
 			evidencetest.Op(e, 2, worker.Counter).Prev = evidencetest.Op(e, 0, worker.Counter).Value
 		}, []history.Rule{evidence.Linearizable, evidence.Lost}},

@@ -18,7 +18,8 @@ const (
 	Lost         history.Rule = "lost"         // a write that was acknowledged is not there
 	Invented     history.Rule = "invented"     // a write is there that nobody made, or that was refused
 	Regression   history.Rule = "regression"   // the store accepted a token smaller than one before
-	Unfenced     history.Rule = "unfenced"     // a write of a leader that had been succeeded
+	Unfenced     history.Rule = "unfenced"     // a write of a leader that had been succeeded, on condition of its member
+	Believed     history.Rule = "believed"     // a leader that had been succeeded was told that it led, or did not ask, and wrote to the store
 	Linearizable history.Rule = "linearizable" // guarded writes that no order explains
 	Told         history.Rule = "told"         // a leader was deposed, and not told of it
 )
@@ -160,7 +161,7 @@ func (e *Evidence) CheckStore(election string, w Wins) (out []history.Violation)
 		}
 		there[n] = s
 		if next := w.After(s.Token); next < s.Checked && !w.deposed(s.Token, s.Checked) {
-			bad(Unfenced, s.Candidate, s.Checked, "%s (token %d) was told that it led, or did not ask, %v after a later term had been won",
+			bad(Believed, s.Candidate, s.Checked, "%s (token %d) was told that it led, or did not ask, %v after a later term had been won",
 				s.Candidate, s.Token, s.Checked-next)
 		}
 		switch {

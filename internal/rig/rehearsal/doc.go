@@ -3,7 +3,7 @@
 // It proves from what all of these leave behind that there was never more than one leader, and
 // that leadership was never vacant for longer than allowed.
 //
-//	go run ./internal/rig/cmd rehearsal -for 30m -from zookeeper -to etcd
+//	go run -C cmd/succession ./internal/rig rehearsal -for 30m -from zookeeper -to etcd
 //
 // # What is run
 //
@@ -28,7 +28,7 @@
 // Before migrations, while only one coordinator is in use, leaders resign and crash, to
 // measure what that costs. [Report.Check] compares the migrations with it:
 //
-//   - overlap, token, late, lost, invented, regression, unfenced: as in a chaos run
+//   - overlap, token, late, lost, invented, regression, unfenced, believed: as in a chaos run
 //     (package chaos), over all migrations. The guarded records are not compared, because each
 //     coordinator has its own.
 //   - order: on each coordinator, from one cutover to the next. Candidates that wait on the old

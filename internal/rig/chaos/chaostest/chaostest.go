@@ -4,10 +4,17 @@
 package chaostest
 
 import (
+	"fmt"
+	"path/filepath"
 	"testing"
+	"time"
 
+	"github.com/succession-dev/succession/internal/history"
+	"github.com/succession-dev/succession/internal/rig/arena"
 	"github.com/succession-dev/succession/internal/rig/arena/arenatest"
 	"github.com/succession-dev/succession/internal/rig/chaos"
+	"github.com/succession-dev/succession/internal/rig/drift"
+	"github.com/succession-dev/succession/internal/rig/evidence"
 )
 
 // Run makes a run in which every kind of fault occurs that the coordinator can have. A failure keeps all that the run has written.
@@ -29,5 +36,68 @@ func Run(t *testing.T, on string) {
 	}
 	if len(r.Evidence.Ops) == 0 {
 		t.Error("nothing was written")
+	}
+}
+
+// A Drift is a coordinator, and the rates at which the clocks of candidates run; see [Drifts].
+type Drift struct {
+	On    string
+	Rates []float64 // of the candidates' clocks, in turn
+	// Goes is for how long a leader without answers goes on at most, and Stands for how long its session lasts at least when its
+	// heartbeats have stopped: by the machine's clock.
+	Goes, Stands time.Duration
+}
+
+// Drifts has leaders cut off whose clocks run at other rates than those of others, so that nothing but these clocks tells them that
+// their terms are over. If they stop before their sessions end (Goes and Stands), no two lead at once. Otherwise two do, for no
+// longer than docs/safety.md says (A1); and a store that fences, and the coordinator's guarded writes, refuse the first of them also
+// then. The candidates are of the program of the package pkg, which package drift builds.
+func Drifts(t *testing.T, pkg string, all ...Drift) {
+	program := filepath.Join(t.TempDir(), "worker")
+	if err := drift.Build(t.Context(), program, pkg); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range all {
+		t.Run(fmt.Sprintf("%s/%v", d.On, d.Rates), func(t *testing.T) {
+			t.Parallel()
+			d.run(t, program)
+		})
+	}
+}
+
+func (d Drift) run(t *testing.T, program string) {
+	const cuts = 4
+	length := max(d.Goes, d.Stands) + 3*time.Second
+	o := chaos.Options{Options: arenatest.Options(t, "drift-"+d.On), On: d.On}
+	o.Worker[0] = program
+	for i := range 5 {
+		o.Rates = append(o.Rates, d.Rates[i%len(d.Rates)])
+	}
+	for i := range cuts {
+		at := 5*time.Second + time.Duration(i)*(length+2*d.Stands)
+		o.Steps = append(o.Steps, arena.Step{At: at, For: length, Kind: "cut", Leader: true})
+		o.For = at + length + 2*d.Stands
+	}
+	r, err := chaos.Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	within := d.Goes <= d.Stands
+	var overlaps []time.Duration
+	for _, v := range r.Violations {
+		switch {
+		case !within && v.Rule == history.Overlap:
+			overlaps = append(overlaps, v.To-v.From)
+			if most := d.Goes - d.Stands; v.To-v.From > most {
+				t.Errorf("two led for %v, and at most %v is said", v.To-v.From, most)
+			}
+		case !within && v.Rule == evidence.Believed:
+		default:
+			t.Error(v)
+		}
+	}
+	t.Logf("leaders without answers go on for %v, sessions end after %v, overlaps: %v", d.Goes, d.Stands, overlaps)
+	if !within && len(overlaps) == 0 {
+		t.Error("no two have led at once, although the clocks differ by more than the margin")
 	}
 }

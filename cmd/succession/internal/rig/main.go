@@ -1,15 +1,14 @@
 //go:build linux
 
-// Package command is the command that runs candidates against coordinators, while faults hit both. It judges from
+// The command runs candidates against coordinators, while faults hit both. It judges from
 // what they leave behind whether the guarantees held:
 //
-//	go run ./internal/rig/cmd chaos -on zookeeper -for 30m
-//	go run ./internal/rig/cmd rehearsal -from zookeeper -to etcd -for 30m
-//	go run -C postgres ./internal/rig chaos -on postgres -for 30m
+//	go run -C cmd/succession ./internal/rig chaos -on zookeeper -for 30m
+//	go run -C cmd/succession ./internal/rig rehearsal -from zookeeper -to etcd -for 30m
 //
 // Packages chaos and rehearsal say what each of the two does. The command prints a summary,
-// and exits with 1 if a guarantee was broken.
-package command
+// and exits with 1 if a guarantee was broken. It is in this module for its drivers.
+package main
 
 import (
 	"context"
@@ -31,8 +30,7 @@ import (
 // A run makes a run, and returns its summary and how many guarantees were broken.
 type run func(context.Context, arena.Options) (summary fmt.Stringer, broken int, err error)
 
-// Main is the command, and does not return. Coordinators whose drivers are in other modules register before.
-func Main() {
+func main() {
 	what, args := "", os.Args[1:]
 	if len(args) > 0 {
 		what, args = args[0], args[1:]

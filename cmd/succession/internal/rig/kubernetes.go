@@ -1,9 +1,5 @@
 //go:build linux
 
-// The command has chaos runs and rehearsals with Kubernetes, two API servers on three of etcd; see package command of the main
-// module:
-//
-//	go run -C kubernetes ./internal/rig chaos -on kubernetes -for 30m
 package main
 
 import (
@@ -16,17 +12,14 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/internal/rig/arena"
-	"github.com/succession-dev/succession/internal/rig/command"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	_ "github.com/succession-dev/succession/kubernetes"
 )
 
-func main() { command.Main() }
+func init() { arena.Register("kubernetes", startKubernetes) }
 
-func init() { arena.Register("kubernetes", start) }
-
-// start starts two API servers on n servers of etcd. A client talks to one of the two, as a kubeconfig names one.
-func start(ctx context.Context, dir string, n int, _ bool) (*arena.Coordinator, error) {
+// startKubernetes starts two API servers on n servers of etcd. A client talks to one of the two, as a kubeconfig names one.
+func startKubernetes(ctx context.Context, dir string, n int, _ bool) (*arena.Coordinator, error) {
 	k, err := coordtest.StartKubernetes(ctx, &coordtest.KubernetesOptions{Servers: min(n, 2), Etcd: &coordtest.EtcdOptions{Nodes: n}})
 	if err != nil {
 		return nil, err
