@@ -125,7 +125,11 @@ func (c *Coordinator) replaceConsul(ctx context.Context, s *coordtest.Server) er
 	if err != nil {
 		return err
 	}
-	self, err := client.Agent().Self()
+	var self map[string]map[string]any
+	err = insist(ctx, func(context.Context) error { // a server that has just started knows no tokens yet
+		self, err = client.Agent().Self()
+		return err
+	})
 	if err != nil {
 		return err
 	}
