@@ -41,6 +41,7 @@ func (s *session) run() {
 				return
 			}
 			c.kill()
+			s.b.wire.broken()
 			s.listener.deaf()
 			s.b.o.Logger.Warn("the connection of the session is broken, connecting again", "session", s.id, "left", s.lease.Left(), "err", err)
 		}

@@ -205,3 +205,32 @@ func TestFarFromTheHead(t *testing.T) {
 		})
 	}
 }
+
+// When a server has restarted, a session that has noticed writes at once: it sends nothing on a connection that the server has closed.
+func TestWritesAfterRestart(t *testing.T) {
+	t.Parallel()
+	p := coordtest.NewPostgres(t, nil)
+	addr := p.Addrs()[0]
+	b := hosts(t, postgres.Options{TTL: 10 * time.Second}, addr)
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Put(t.Context(), "r", []byte("1"), nil); err != nil { // on a connection that stays
+		t.Fatal(err)
+	}
+	if err := p.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(20 * time.Second); run(t, addr, "SELECT count(*) FROM pg_stat_activity WHERE datname = 'postgres' AND pid <> pg_backend_pid()") == "0"; {
+		if time.Now().After(end) {
+			t.Fatal("the session has not connected again")
+		}
+	}
+	if s, err = b.Session(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Put(t.Context(), "r", []byte("2"), nil); err != nil {
+		t.Error(err)
+	}
+}

@@ -36,7 +36,8 @@ type wire struct {
 	turn     atomic.Int64  // which of several hosts is tried first
 
 	mu     sync.Mutex
-	free   []*conn // the one that was used last is last
+	free   []*conn   // the one that was used last is last
+	broke  time.Time // when a connection was last found broken
 	closed bool
 }
 
@@ -252,19 +253,43 @@ func bounded(ctx context.Context, limit time.Duration) (context.Context, context
 	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: no answer within %v", backend.ErrUnavailable, limit))
 }
 
+// take returns a connection. If one was found broken since this one was used, as when a server ended, it makes sure that this one
+// is not broken as well: a write that is sent in vain might have been done, as far as its caller can know.
 func (w *wire) take(ctx context.Context) (c *conn, fresh bool, err error) {
-	w.mu.Lock()
-	if n := len(w.free); n > 0 {
+	for {
+		w.mu.Lock()
+		n := len(w.free)
+		if n == 0 {
+			w.mu.Unlock()
+			break
+		}
 		c = w.free[n-1]
 		w.free = w.free[:n-1]
+		doubtful := c.used.Before(w.broke)
 		w.mu.Unlock()
-		return c, false, nil
+		if !doubtful || c.answers(ctx) {
+			return c, false, nil
+		}
+		c.kill()
 	}
-	w.mu.Unlock()
 	ctx, cancel := bounded(ctx, w.o.ConnectTimeout/2)
 	defer cancel()
 	c, err = w.dial(ctx, nil)
 	return c, true, err
+}
+
+// answers reports whether the server answers on the connection.
+func (c *conn) answers(ctx context.Context) bool {
+	ctx, cancel := bounded(ctx, c.w.o.attempt())
+	defer cancel()
+	return c.Ping(ctx) == nil
+}
+
+// broken says that a connection is.
+func (w *wire) broken() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.broke = time.Now()
 }
 
 // put keeps a connection for the next request, if it is still of use.
@@ -272,6 +297,7 @@ func (w *wire) put(c *conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if c.used = time.Now(); c.IsClosed() || w.closed {
+		w.broke = c.used
 		c.kill()
 		return
 	}
