@@ -46,7 +46,7 @@ type options struct {
 	sample            int
 	seed              uint64
 	run, log          string
-	list              bool
+	list, units       bool
 	atOnce            int
 	least             float64
 	most, long        time.Duration
@@ -67,6 +67,7 @@ func main() {
 	flag.StringVar(&o.run, "run", "", "only those whose name matches this `expression`")
 	flag.StringVar(&o.log, "log", "", "a `file` for the result of each mutant, when it is known")
 	flag.BoolVar(&o.list, "list", false, "only print the mutants")
+	flag.BoolVar(&o.units, "units", false, "also print what each test takes and reaches")
 	flag.IntVar(&o.atOnce, "p", 2, "how many tests at `once`")
 	flag.Float64Var(&o.least, "least", 95, "exit with 1 if fewer `percent` are killed")
 	flag.DurationVar(&o.most, "most", time.Minute, "how much of the processor the tests of one mutant may take, as they take without it")
@@ -186,6 +187,11 @@ func (o *options) kill(ctx context.Context, p *program) ([]result, error) {
 	}
 	for _, f := range failed {
 		tell("left out, as it fails without a mutant: %s", f)
+	}
+	if o.units {
+		for _, u := range units {
+			fmt.Printf("%v\t%v\t%d mutants\t%v\n", u.processor.Round(time.Millisecond), u.time.Round(time.Millisecond), len(u.reached), u)
+		}
 	}
 	by := reaching(units)
 	mutants := p.mutants

@@ -42,11 +42,13 @@ type edit struct {
 	order    int
 }
 
-// Where several edits are at one place, what ends there comes first.
+// Where several edits are at one place, what ends there comes first. What is put in front of an argument comes before what
+// is put around it; and what is put around an expression comes before its first word, which may be another.
 const (
 	closes = iota
-	within
+	inserts
 	opens
+	replaces
 )
 
 // A rewriter puts all mutants of one file into it.
@@ -96,7 +98,7 @@ func (r *rewriter) around(n ast.Node, before, after string) {
 }
 
 func (r *rewriter) instead(from, to token.Pos, text string) {
-	r.edits = append(r.edits, edit{r.offset(from), r.offset(to), text, within, len(r.edits)})
+	r.edits = append(r.edits, edit{r.offset(from), r.offset(to), text, replaces, len(r.edits)})
 }
 
 // rewrite returns the file with its mutants, or nil if it has none.
@@ -593,7 +595,7 @@ func (r *rewriter) minmax(x *ast.CallExpr, f *ast.Ident) {
 	if k, ok := r.mutant(x, other); ok {
 		r.instead(f.Pos(), f.End(), fmt.Sprintf("mutant.%s[%s]", name, t))
 		first := x.Args[0].Pos()
-		r.edits = append(r.edits, edit{r.offset(first), r.offset(first), fmt.Sprintf("%d, ", k), within, len(r.edits)})
+		r.edits = append(r.edits, edit{r.offset(first), r.offset(first), fmt.Sprintf("%d, ", k), inserts, len(r.edits)})
 	}
 }
 

@@ -226,7 +226,15 @@ func (r *runner) survey(ctx context.Context, binaries []*binary) (passed []*unit
 		o, reached := r.look(ctx, u)
 		add(u, o, reached)
 	})
+	r.tell("these take %v of the processor", total(passed))
 	return passed, failed, ctx.Err()
+}
+
+func total(units []*unit) (sum time.Duration) {
+	for _, u := range units {
+		sum += u.processor
+	}
+	return sum.Round(time.Millisecond)
 }
 
 // split returns the subtests of a test in portions, as its output has named them.

@@ -20,7 +20,7 @@ import (
 var (
 	number = fromEnvironment()
 	file   = openReached()
-	told   [1 << 16]atomic.Bool
+	told   [1 << 16]atomic.Bool // by number
 )
 
 func fromEnvironment() int {
