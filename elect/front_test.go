@@ -27,6 +27,8 @@ type other struct {
 	list      func(dir string) error
 	line      func(line string) error
 	watchLine func(line string) error
+	head      func(l *backend.Line) error
+	gone      func() error
 	joined    func(backend.Joined) backend.Joined
 	place     func(p *backend.Place)
 	untimed   bool // it has no session time
@@ -75,6 +77,23 @@ func (s *other) WatchLine(ctx context.Context, line string, after backend.Line) 
 		}
 	}
 	return s.Session.WatchLine(ctx, line, after)
+}
+
+func (s *other) Head(ctx context.Context, line string) (backend.Line, error) {
+	l, err := s.Session.Head(ctx, line)
+	if s.head != nil && err == nil {
+		err = s.head(&l)
+	}
+	return l, err
+}
+
+func (s *other) Gone(ctx context.Context, m backend.Member) error {
+	if s.gone != nil {
+		if err := s.gone(); err != nil {
+			return err
+		}
+	}
+	return s.Session.Gone(ctx, m)
 }
 
 func (s *other) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
