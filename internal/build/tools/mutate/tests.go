@@ -33,6 +33,11 @@ func parseSuite(s string) (suite, error) {
 	if n == 0 {
 		return suite{}, fmt.Errorf("%q names no package", s)
 	}
+	for _, w := range words[n:] {
+		if strings.HasPrefix(w, "-test.run=") && strings.Contains(w, "/") {
+			return suite{}, fmt.Errorf("%s chooses subtests; leave others out by -test.skip", w)
+		}
+	}
 	return suite{words[:n], words[n:]}, nil
 }
 
@@ -212,25 +217,42 @@ func (r *runner) survey(ctx context.Context, binaries []*binary) (passed []*unit
 		}
 	}
 	r.tell("%d tests are run without a mutant", len(todo))
-	var long []*unit
+	var long []longTest
 	each(r.atOnce, todo, func(u *unit) {
 		o, reached := r.look(ctx, u)
 		parts := u.split(o)
-		if o.processor < r.long || len(parts) < 2 {
+		if o.processor < r.long || len(parts) < 2 || !o.ok {
 			add(u, o, reached)
 			return
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		long = append(long, parts...)
+		long = append(long, longTest{u, o, reached, parts})
 	})
-	r.tell("%d parts of long tests are run without a mutant", len(long))
-	each(r.atOnce, long, func(u *unit) {
-		o, reached := r.look(ctx, u)
-		add(u, o, reached)
+	r.tell("%d long tests are run in parts without a mutant", len(long))
+	each(r.atOnce, long, func(l longTest) {
+		reached := make([][]int, len(l.parts))
+		outcomes := make([]outcome, len(l.parts))
+		for i, u := range l.parts {
+			if outcomes[i], reached[i] = r.look(ctx, u); !outcomes[i].ok { // it needs the others
+				add(l.unit, l.outcome, l.reached)
+				return
+			}
+		}
+		for i, u := range l.parts {
+			add(u, outcomes[i], reached[i])
+		}
 	})
 	r.tell("these take %v of the processor", total(passed))
 	return passed, failed, ctx.Err()
+}
+
+// A longTest is a test that takes long, and its parts.
+type longTest struct {
+	*unit
+	outcome
+	reached []int
+	parts   []*unit
 }
 
 func total(units []*unit) (sum time.Duration) {
@@ -251,8 +273,8 @@ func (u *unit) split(o outcome) (parts []*unit) {
 	return parts
 }
 
-// chosen is the pattern of the tests that the flags choose. The first part, of
-// tests that are no subtests.
+// chosen is the pattern of the tests that the flags choose. Of subtests they choose by -test.skip, as each run has a -test.run
+// of its own.
 func (b *binary) chosen() string {
 	for _, f := range b.flags {
 		if p, ok := strings.CutPrefix(f, "-test.run="); ok {
