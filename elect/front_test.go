@@ -31,7 +31,45 @@ type other struct {
 	gone      func() error
 	joined    func(backend.Joined) backend.Joined
 	place     func(p *backend.Place)
-	untimed   bool // it has no session time
+	watch     func(p *backend.Place) (answered bool, err error)
+	remove    func(name string) error // for Delete
+	err       func() error
+	onEnd     func(begun bool) // OnEnd is called, or what it has returned
+	untimed   bool             // it has no session time, and no deadline
+}
+
+func (s *other) Delete(ctx context.Context, name string, cond *backend.If) error {
+	if s.remove != nil {
+		if err := s.remove(name); err != nil {
+			return err
+		}
+	}
+	return s.Session.Delete(ctx, name, cond)
+}
+
+func (s *other) Err() error {
+	if s.err != nil {
+		if err := s.err(); err != nil {
+			return err
+		}
+	}
+	return s.Session.Err()
+}
+
+func (s *other) OnEnd(f func(error)) func() {
+	stop := s.Session.OnEnd(f)
+	if s.onEnd == nil {
+		return stop
+	}
+	s.onEnd(true)
+	return func() { stop(); s.onEnd(false) }
+}
+
+func (s *other) Deadline() time.Time {
+	if s.untimed {
+		return time.Time{}
+	}
+	return s.Session.Deadline()
 }
 
 func (s *other) Get(ctx context.Context, name string) (backend.Record, error) {
@@ -113,6 +151,11 @@ func (s *other) Ahead(ctx context.Context, m backend.Member) (backend.Place, err
 }
 
 func (s *other) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
+	if s.watch != nil {
+		if answered, err := s.watch(p); answered {
+			return err
+		}
+	}
 	err := s.Session.WatchPlace(ctx, m, p)
 	if s.place != nil {
 		s.place(p)
@@ -389,8 +432,9 @@ func TestMarginWithoutASessionTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !term.Deadline().Equal(term.SessionDeadline()) {
-			t.Errorf("the term ends at %v, and the session at %v", term.Deadline(), term.SessionDeadline())
+		time.Sleep(time.Hour)
+		if d := term.Deadline(); !d.IsZero() || term.Check() != nil {
+			t.Errorf("the term ends at %v, and has ended: %v", d, term.Check())
 		}
 		term.Resign(t.Context())
 	})

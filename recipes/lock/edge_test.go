@@ -317,3 +317,19 @@ func TestOptionsOfAnRWMutex(t *testing.T) {
 		}
 	})
 }
+
+// Those who hold a lock together are not compared with those behind them, whatever these say of themselves.
+func TestReadersAreNotCompared(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		first := ask(t, lock.NewMutex(bubble.Client(t, c, "w1"), "jobs", nil).Lock)
+		reader := ask(t, lock.NewRWMutex(bubble.Client(t, c, "r"), "jobs", nil).RLock)
+		better := ask(t, lock.NewMutex(bubble.Client(t, c, "w2"), "jobs", &lock.Options{Priority: 9}).Lock)
+		release(t, c, first)
+		if !reader.Returned(t) || better.Returned(t) {
+			t.Error("a reader has given way to a writer behind it")
+		}
+		reader.Value.Unlock(t.Context())
+		<-better.Done
+		better.Value.Unlock(t.Context())
+	})
+}
