@@ -138,3 +138,55 @@ func TestEndAfterTheDeadline(t *testing.T) {
 		near(t, &l, -59*time.Second)
 	})
 }
+
+// What counts is the time since a request was sent, also if its ttl is another than that of the heartbeat before.
+func TestOlderRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l lease.Lease
+		older := clock.Now()
+		time.Sleep(3 * time.Second)
+		l.Extend(clock.Now(), 9*time.Second)
+		l.Extend(older, 11*time.Second) // ends a second before
+		near(t, &l, 9*time.Second)
+		l.Extend(older, 13*time.Second)
+		near(t, &l, 10*time.Second)
+		l.Cap(older, 12*time.Second) // ends a second before
+		near(t, &l, 9*time.Second)
+		l.Cap(older, 14*time.Second)
+		near(t, &l, 9*time.Second)
+	})
+}
+
+// A deadline on which somebody relies moves ahead as any other, until it has passed. Whoever relies on it anew then does not
+// begin to, and does not let go either.
+func TestHeldLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l lease.Lease
+		l.Extend(clock.Now(), 10*time.Second)
+		if !l.Hold(true) {
+			t.Error("the deadline is not ahead")
+		}
+		time.Sleep(5 * time.Second)
+		if !l.Extend(clock.Now(), 10*time.Second) {
+			t.Error("a held lease is not extended before its deadline")
+		}
+		near(t, &l, 10*time.Second)
+		time.Sleep(11 * time.Second)
+		if l.Hold(true) {
+			t.Error("the deadline is ahead")
+		}
+		if held, _ := l.Held(); !held {
+			t.Error("it was let go")
+		}
+		if l.Extend(clock.Now(), time.Hour) || l.Left() > 0 {
+			t.Error("a deadline that somebody relied on was revived")
+		}
+		l.Hold(false)
+		if l.Hold(true) {
+			t.Error("the deadline is ahead")
+		}
+		if held, _ := l.Held(); held {
+			t.Error("a lease whose deadline had passed is held")
+		}
+	})
+}
