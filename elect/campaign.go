@@ -132,7 +132,7 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff, onc
 	}
 	st.noteAhead(ctx, wait)
 	st.tellYielded(err)
-	_ = st.leave(ctx, 0)
+	st.leave(ctx)
 	return nil, err
 }
 
@@ -291,15 +291,15 @@ func cannotLead(s backend.Session, unfenced error, margin time.Duration) error {
 	return nil
 }
 
-// leave removes the member from the line, within ResignTimeout, also if ctx has ended; see [again.Leave].
-// worked is how long the work of its term went on after the end of the term.
-func (st *standing) leave(ctx context.Context, worked time.Duration) error {
+// leave removes the member of a candidate that has no term from the line, within ResignTimeout, also if ctx has ended.
+func (st *standing) leave(ctx context.Context) {
 	bounded, cancel := st.e.resignContext(ctx)
 	defer cancel()
-	return st.leaveWithin(bounded, worked)
+	_ = st.leaveWithin(bounded, 0)
 }
 
-// leaveWithin is leave for a caller that has the bound.
+// leaveWithin removes the member from the line before bounded ends; see [again.Leave]. worked is how long the work of
+// its term went on after the end of the term.
 func (st *standing) leaveWithin(bounded context.Context, worked time.Duration) error {
 	e, s, m := st.e, st.s, st.m
 	err := again.Leave(bounded, s, m, e.o.Logger)

@@ -44,7 +44,6 @@ type view struct {
 func (st *standing) look(ctx context.Context) (v view, err error) {
 	// The bell is read first: a candidate that becomes ready deletes its record first, and then
 	// rings the bell.
-	v.bell = backend.Absent
 	if folder := unready.Folder(st.e.name); folder != "" && st.ready != nil {
 		r, err := st.s.Get(ctx, folder)
 		switch {

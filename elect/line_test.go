@@ -78,12 +78,19 @@ func TestFirstWithoutADeadlineGivesItsPlaceBack(t *testing.T) {
 	bubble(t, func(t *testing.T, c *memory.Coordinator) {
 		ctx, cancel := context.WithCancel(t.Context())
 		events := make(chan trace.Event, 100)
-		late := run(ctx, elect.New(slow{client(t, c, "a")}, "reports", &elect.Options{Trace: func(ev trace.Event) { events <- ev }}))
+		var told []time.Time // when it said that it tries again
+		late := run(ctx, elect.New(slow{client(t, c, "a")}, "reports", &elect.Options{Trace: func(ev trace.Event) {
+			if ev.Kind == trace.Retrying {
+				told = append(told, time.Now())
+			}
+			events <- ev
+		}}))
 		for ev := range events {
 			if ev.Kind == trace.Joined {
 				break
 			}
 		}
+		joined := time.Now()
 		healthy := run(ctx, elect.New(client(t, c, "b"), "reports", nil))
 		began := time.Now()
 		select {
@@ -91,11 +98,14 @@ func TestFirstWithoutADeadlineGivesItsPlaceBack(t *testing.T) {
 		case <-time.After(time.Hour):
 			t.Fatal("nobody leads behind a candidate that cannot")
 		}
-		if took := time.Since(began); took > 2*ttl {
+		if took := time.Since(began); took < ttl || took > 2*ttl {
 			t.Errorf("nobody led for %v, want about a session time, %v", took, ttl)
 		}
 		if ev := <-events; ev.Kind != trace.Retrying || !errors.Is(ev.Err, elect.ErrDeadline) {
 			t.Errorf("the event is %v, %v; want Retrying because of ErrDeadline", ev.Kind, ev.Err)
+		}
+		if d := told[0].Sub(joined); d > time.Second {
+			t.Errorf("it has said after %v that it cannot lead", d)
 		}
 		if len(late.terms) > 0 {
 			t.Error("a term began whose deadline had passed")

@@ -203,8 +203,10 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[State, error] {
 			st, _ := StateOf(line)
 			switch {
 			case begun && st == last:
+				doubt.Settled()
 			case !st.Vacant() && st.Leader.Token < newest && doubt.Earlier(st) != nil:
 			default:
+				doubt.Settled()
 				begun, last = true, st
 				if !st.Vacant() {
 					newest = st.Leader.Token

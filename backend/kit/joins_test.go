@@ -63,3 +63,55 @@ func TestAbandonedJoins(t *testing.T) {
 		}
 	})
 }
+
+// abandon begins so many joins, each of a second, whose callers go after a millisecond.
+func abandon(t *testing.T, joins *kit.Joins[int], n int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	var callers sync.WaitGroup
+	for range n {
+		callers.Go(func() {
+			_, err := joins.Do(ctx, func() (int, func(), error) { time.Sleep(time.Second); return 0, nil, nil })
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Do returned %v to a caller that does not wait", err)
+			}
+		})
+	}
+	callers.Wait()
+}
+
+// A join that fails while its caller waits is cleaned up as well, and others wait for that where there are many. A caller
+// whose turn does not come in time is told why.
+func TestFailedJoins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCoordinator(0, 0)
+		defer c.sessions.Close()
+		s := open(t, c).Session.(*session)
+		joins := kit.Joins[int]{Go: s.Go, Ended: s.Ended, Backlog: new(kit.Backlog), Undo: func(int) {}}
+		var callers sync.WaitGroup
+		for range 32 {
+			callers.Go(func() {
+				_, err := joins.Do(t.Context(), func() (int, func(), error) {
+					return 0, func() { time.Sleep(5 * time.Second) }, errRan
+				})
+				if !errors.Is(err, errRan) {
+					t.Errorf("Do returned %v", err)
+				}
+			})
+		}
+		callers.Wait()
+		synctest.Wait()
+		ran := false
+		join := func() (int, func(), error) { ran = true; return 5, nil, nil }
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errRan)
+		defer cancel()
+		if _, err := joins.Do(ctx, join); !errors.Is(err, errRan) || ran {
+			t.Errorf("while much is cleaned up: %v, and the join ran: %t", err, ran)
+		}
+		began := time.Now()
+		if made, err := joins.Do(t.Context(), join); made != 5 || err != nil || time.Since(began) != 4*time.Second {
+			t.Errorf("after %v: %d, %v", time.Since(began), made, err)
+		}
+	})
+}

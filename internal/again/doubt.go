@@ -28,5 +28,6 @@ func (d *Doubt[T]) Earlier(now T) error {
 	return ErrEarlier
 }
 
-// Settled says that the caller has gone on to another state.
+// Settled says that a look has shown no state that seems to be earlier. Without it, a server that lags behind twice would be
+// believed the second time.
 func (d *Doubt[T]) Settled() { d.last = nil }

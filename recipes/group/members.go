@@ -100,6 +100,7 @@ func (g *Group) follow(ctx context.Context, tell func(backend.Line) error) error
 			return false, err
 		case seen.known && line.SameMembers(seen.line):
 			seen.session = s.Done()
+			doubt.Settled()
 			return false, nil
 		case seen.known && s.Done() != seen.session && seen.after(line):
 			err = doubt.Earlier(line)

@@ -75,11 +75,10 @@ func (it *Item) Return(ctx context.Context) error { return it.Term().Resign(ctx)
 // lost before, as when this process ends, the item is free at once. Done still confirms it, and
 // Return still gives it back, before the pause is over.
 func (it *Item) ReturnAfter(pause time.Duration) {
-	over := time.NewTimer(pause)
+	over := time.After(pause)
 	go func() {
-		defer over.Stop()
 		select {
-		case <-over.C:
+		case <-over:
 		case <-it.Context().Done():
 		}
 		it.Term().Resign(context.Background()) // if that fails, a goroutine tries on

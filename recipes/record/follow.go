@@ -30,10 +30,13 @@ func (v *Value[T]) Follow(ctx context.Context) iter.Seq2[Entry[T], error] {
 			if err == nil && r.Version < newest && r.Version != 0 {
 				err = doubt.Earlier(r.Version)
 			}
-			if err != nil || r.Version == 0 { // there was no change for a session time
+			if err != nil {
 				return false, err
 			}
 			doubt.Settled()
+			if r.Version == 0 { // there was no change for a session time
+				return false, nil
+			}
 			last, newest = r.Version, max(newest, r.Version)
 			e, err := v.decode(r)
 			return !yield(e, err), nil

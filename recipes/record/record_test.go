@@ -257,12 +257,14 @@ func TestFollowDoubts(t *testing.T) {
 		bubble.Must[backend.Version](t)(w.Set(ctx, "two"))
 		sees("two")
 		for _, earlier := range []backend.Record{one, none} {
-			synctest.Wait()
-			*lags = lag{earlier}
-			b.Expire()
-			time.Sleep(3 * bubble.TTL)
-			if len(entries) > 0 {
-				t.Errorf("it goes back: %+v", <-entries)
+			for range 2 { // once, and once more when all is well again
+				synctest.Wait()
+				*lags = lag{earlier}
+				b.Expire()
+				time.Sleep(3 * bubble.TTL)
+				if len(entries) > 0 {
+					t.Errorf("it goes back: %+v", <-entries)
+				}
 			}
 			synctest.Wait()
 			*lags = lag{earlier, earlier}

@@ -45,3 +45,28 @@ func TestSleepEndsWithItsContext(t *testing.T) {
 		}
 	})
 }
+
+// The pauses between requests to a coordinator.
+func TestNew(t *testing.T) {
+	b := backoff.New(t.Context())
+	for most := 50 * time.Millisecond; most < 20*time.Second; most *= 2 {
+		longest := min(most, 2*time.Second)
+		if d := b.Next(); d < longest/2 || d > longest {
+			t.Errorf("a pause of %v, want between the half of %v and the whole", d, longest)
+		}
+	}
+	ended, cancel := context.WithCancelCause(t.Context())
+	why, failed := errors.New("why"), errors.New("failed")
+	cancel(why)
+	if err := b.Cause(ended); err != why {
+		t.Errorf("the cause where nothing has failed is %v", err)
+	}
+	b.Failed(failed)
+	if err := b.Cause(ended); !errors.Is(err, why) || !errors.Is(err, failed) {
+		t.Errorf("the cause is %v", err)
+	}
+	b.Reset()
+	if err := b.Cause(ended); err != why {
+		t.Errorf("the cause after a success is %v", err)
+	}
+}

@@ -135,3 +135,51 @@ func TestStoppedTimer(t *testing.T) {
 	}
 	NewTimer().Stop() // a timer that was never set can be stopped
 }
+
+// A timer that is stopped does not fire, and stops no other: not when it was never set, not when it is stopped again.
+func TestStopIsForOneTimer(t *testing.T) {
+	check := func(t *testing.T) {
+		other, first := NewTimer(), NewTimer()
+		defer other.Stop()
+		other.Reset(Now(), 60*time.Millisecond)
+		first.Reset(Now(), 20*time.Millisecond)
+		first.Stop()
+		first.Stop()
+		for range 3 {
+			NewTimer().Stop()
+		}
+		if d := firesIn(other, time.Minute); d == time.Minute {
+			t.Error("another timer has not fired")
+		}
+		if d := firesIn(first, time.Millisecond); d < time.Millisecond {
+			t.Error("a timer that was stopped has fired")
+		}
+		if other.Exact() != (runtime.GOOS == "linux" && !virtual()) {
+			t.Errorf("it counts suspensions: %t", other.Exact())
+		}
+	}
+	check(t)
+	synctest.Test(t, check)
+}
+
+// A timer that is set anew, to an earlier time or a later one, fires then, whichever timer was the first.
+func TestResetOfManyTimers(t *testing.T) {
+	var timers []*Timer
+	for range 8 {
+		timers = append(timers, NewTimer())
+		defer timers[len(timers)-1].Stop()
+	}
+	began := Now()
+	for i, timer := range timers {
+		timer.Reset(began, time.Hour+time.Duration(i)*time.Minute)
+	}
+	for i, timer := range timers { // the last one becomes the first
+		timer.Reset(began, time.Duration(len(timers)-i)*15*time.Millisecond)
+	}
+	for i, timer := range timers {
+		<-timer.C
+		if d := Since(began); d < time.Duration(len(timers)-i)*15*time.Millisecond {
+			t.Errorf("timer %d has fired after %v", i, d)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package lease_test
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,6 +82,111 @@ func TestEndedLease(t *testing.T) {
 		}
 		if l.Extend(clock.Now(), time.Minute) || l.Hold(true) || l.Left() > 0 {
 			t.Error("revived")
+		}
+	})
+}
+
+// A zero lease has no deadline ahead, however much time seems to have passed.
+func TestZeroLease(t *testing.T) {
+	clock.Suspend(time.Hour)
+	var l lease.Lease
+	if l.Left() >= 0 {
+		t.Errorf("the zero lease has %v left", l.Left())
+	}
+	l.Cap(clock.Now(), time.Minute)
+	if l.Left() >= 0 {
+		t.Errorf("a zero lease that is capped has %v left", l.Left())
+	}
+}
+
+// Whoever measures is told of each heartbeat that has moved the deadline, and of no other.
+func TestConfirmed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l lease.Lease
+		l.Extend(clock.Now(), time.Minute) // nobody measures
+		type heartbeat struct{ roundTrip, slack time.Duration }
+		var told []heartbeat
+		l.Confirmed = func(roundTrip, slack time.Duration) {
+			// The clock that counts suspensions goes on in the bubble.
+			told = append(told, heartbeat{roundTrip.Round(time.Second), slack.Round(time.Second)})
+		}
+		time.Sleep(10 * time.Second)
+		sent := clock.Now()
+		time.Sleep(2 * time.Second)
+		l.Extend(sent, time.Minute)
+		l.Extend(sent, time.Second)                  // is earlier
+		l.ExtendFrom(clock.Now(), time.Minute, sent) // another instant counts than that of the request
+		time.Sleep(2 * time.Minute)
+		l.Extend(clock.Now(), time.Minute)
+		l.Hold(true)
+		time.Sleep(2 * time.Minute)
+		l.Extend(clock.Now(), time.Minute) // is refused
+		want := []heartbeat{{2 * time.Second, 48 * time.Second}, {2 * time.Second, 58 * time.Second}, {0, 0}}
+		if !slices.Equal(told, want) {
+			t.Errorf("told of %v, want %v", told, want)
+		}
+	})
+}
+
+// A session that ends after its deadline has had that deadline.
+func TestEndAfterTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l lease.Lease
+		l.Extend(clock.Now(), time.Second)
+		time.Sleep(time.Minute)
+		l.End()
+		near(t, &l, -59*time.Second)
+	})
+}
+
+// What counts is the time since a request was sent, also if its ttl is another than that of the heartbeat before.
+func TestOlderRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l lease.Lease
+		older := clock.Now()
+		time.Sleep(3 * time.Second)
+		l.Extend(clock.Now(), 9*time.Second)
+		l.Extend(older, 11*time.Second) // ends a second before
+		near(t, &l, 9*time.Second)
+		l.Extend(older, 13*time.Second)
+		near(t, &l, 10*time.Second)
+		l.Cap(older, 12*time.Second) // ends a second before
+		near(t, &l, 9*time.Second)
+		l.Cap(older, 14*time.Second)
+		near(t, &l, 9*time.Second)
+	})
+}
+
+// A deadline on which somebody relies moves ahead as any other, until it has passed. Whoever relies on it anew then does not
+// begin to, and does not let go either.
+func TestHeldLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l lease.Lease
+		l.Extend(clock.Now(), 10*time.Second)
+		if !l.Hold(true) {
+			t.Error("the deadline is not ahead")
+		}
+		time.Sleep(5 * time.Second)
+		if !l.Extend(clock.Now(), 10*time.Second) {
+			t.Error("a held lease is not extended before its deadline")
+		}
+		near(t, &l, 10*time.Second)
+		time.Sleep(11 * time.Second)
+		if l.Hold(true) {
+			t.Error("the deadline is ahead")
+		}
+		if held, _ := l.Held(); !held {
+			t.Error("it was let go")
+		}
+		if l.Extend(clock.Now(), time.Hour) || l.Left() > 0 {
+			t.Error("a deadline that somebody relied on was revived")
+		}
+		l.Hold(false)
+		if l.Hold(true) {
+			t.Error("the deadline is ahead")
+		}
+		if held, _ := l.Held(); held {
+			t.Error("a lease whose deadline had passed is held")
 		}
 	})
 }

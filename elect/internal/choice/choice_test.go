@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -137,6 +138,70 @@ func TestWishOfOthers(t *testing.T) {
 	for _, until := range []int64{math.MaxInt64, math.MinInt64} {
 		if choice.Wished(backend.Wish{Key: "m", Position: 7, Until: until}, at) {
 			t.Errorf("a wish until %d counts", until)
+		}
+	}
+}
+
+// What a member is told in a line, and why.
+func TestVerdicts(t *testing.T) {
+	says := func(key string, position uint64, priority int, site string) backend.Member {
+		return backend.Member{Key: key, Position: position, Value: value.Of{ID: key, Rank: value.Rank{Priority: priority, Site: site}}.String()}
+	}
+	plain := says("m", 5, 1, "")
+	pinned := says("pinned", 6, 9, "")
+	pinned.Pinned = true
+	wish := func(position uint64, until time.Time) backend.Choice {
+		return backend.Choice{Wish: backend.Wish{Position: position, Until: until.UnixMilli()}}
+	}
+	for _, tt := range []struct {
+		name    string
+		line    []backend.Member
+		h       backend.Choice
+		unready bool
+		own     value.Rank
+		act     choice.Act
+		to, why string
+	}{
+		{name: "alone", line: []backend.Member{plain}, own: value.Rank{Priority: 1}, act: choice.Lead},
+		{name: "a larger priority", line: []backend.Member{plain, says("x", 6, 2, ""), says("y", 7, 2, "")}, own: value.Rank{Priority: 1},
+			act: choice.Yield, to: "x", why: "priority 2, and this one 1"},
+		{name: "the largest priority", line: []backend.Member{plain, says("x", 6, 2, ""), says("y", 7, 3, "")}, own: value.Rank{Priority: 1}, act: choice.Yield, to: "y", why: "priority 3"},
+		{name: "the same priority", line: []backend.Member{plain, says("x", 6, 1, "")}, own: value.Rank{Priority: 1}, act: choice.Lead},
+		{name: "in the site", line: []backend.Member{plain, says("x", 6, 1, "here")}, h: backend.Choice{Site: "here"}, own: value.Rank{Priority: 1},
+			act: choice.Yield, to: "x", why: "is in here"},
+		{name: "no site", line: []backend.Member{plain, says("x", 6, 1, "")}, own: value.Rank{Priority: 1, Site: "there"}, act: choice.Lead},
+		{name: "not ready", line: []backend.Member{plain, says("x", 6, 1, ""), says("y", 7, 1, "")}, unready: true, own: value.Rank{Priority: 1},
+			act: choice.Yield, to: "x", why: "not ready"},
+		{name: "not ready, and a smaller priority", line: []backend.Member{plain, says("x", 6, 0, "")}, unready: true, own: value.Rank{Priority: 1},
+			act: choice.Yield, to: "x", why: "not ready"},
+		{name: "not ready, and a larger priority", line: []backend.Member{plain, says("x", 6, 2, "")}, unready: true, own: value.Rank{Priority: 1},
+			act: choice.Yield, to: "x", why: "not ready"},
+		{name: "pinned", line: []backend.Member{plain, pinned}, act: choice.Lead},
+		{name: "not ready, and pinned", line: []backend.Member{plain, pinned}, unready: true, act: choice.Wait},
+		{name: "one in front", line: []backend.Member{says("x", 4, 9, ""), plain}, act: choice.Lead},
+		{name: "its key in front", line: []backend.Member{says("m", 3, 0, ""), says("x", 4, 9, ""), plain}, act: choice.Lead},
+		{name: "its position in front", line: []backend.Member{says("other", 5, 0, ""), says("x", 5, 9, ""), plain}, act: choice.Lead},
+		{name: "a wish", line: []backend.Member{plain, says("x", 6, 0, "")}, h: wish(6, at.Add(time.Second)), own: value.Rank{Priority: 1}, act: choice.Yield, to: "x", why: "wished for"},
+		{name: "a wish that has lapsed", line: []backend.Member{plain, says("x", 6, 0, "")}, h: wish(6, at), own: value.Rank{Priority: 1}, act: choice.Lead},
+		{name: "a wish for it", line: []backend.Member{plain, says("x", 6, 9, "")}, h: wish(5, at.Add(time.Second)), act: choice.Lead},
+	} {
+		v := choice.View{Line: backend.Line{Members: tt.line, Header: backend.Header{Choice: tt.h}}, At: at}
+		if is := v.Of(plain, !tt.unready, tt.own); is.Act != tt.act || is.To.Key != tt.to || !strings.Contains(is.Why, tt.why) {
+			t.Errorf("%s: %+v, want %v, %q, %q", tt.name, is, tt.act, tt.to, tt.why)
+		}
+	}
+	for _, w := range []struct {
+		wish backend.Wish
+		want bool
+	}{
+		{backend.Wish{Position: 1, Until: at.UnixMilli()}, false},
+		{backend.Wish{Position: 1, Until: at.UnixMilli() + 1}, true},
+		{backend.Wish{Position: 0, Until: at.UnixMilli() + 1}, false},
+		{backend.Wish{Position: 1, Until: at.Add(2 * header.MaxWish).UnixMilli()}, true},
+		{backend.Wish{Position: 1, Until: at.Add(2*header.MaxWish).UnixMilli() + 1}, false},
+	} {
+		if got := choice.Wished(w.wish, at); got != w.want {
+			t.Errorf("%+v at %d: %t", w.wish, at.UnixMilli(), got)
 		}
 	}
 }
