@@ -21,10 +21,16 @@ const (
 	ZooKeeper  = "zookeeper"
 	Local      = "local"
 	Kubernetes = "kubernetes"
+	Postgres   = "postgres"
 )
 
+// Coordinators are all of them, in the order in which they are measured and shown.
+var Coordinators = []string{Etcd, Consul, ZooKeeper, Postgres, Local, Kubernetes}
+
 // Titles are the coordinators' names for people.
-var Titles = map[string]string{Etcd: "etcd", Consul: "Consul", ZooKeeper: "ZooKeeper", Local: "local", Kubernetes: "Kubernetes"}
+var Titles = map[string]string{
+	Etcd: "etcd", Consul: "Consul", ZooKeeper: "ZooKeeper", Postgres: "PostgreSQL", Local: "local", Kubernetes: "Kubernetes",
+}
 
 // Ours is the name of this project in the tables.
 const Ours = "succession"
@@ -34,6 +40,7 @@ type Library struct {
 	Coordinator string
 	Name        string
 	Module      string // whose version counts; empty is this project, or a peer
+	Copied      string // the version that this is written after, where it is no code of the library
 	Asks        string // what its leader asks before each act
 
 	// Connect connects a process of the program that calls Main. Nil where Program or Peer is
@@ -62,30 +69,43 @@ const (
 	consulModule      = "github.com/hashicorp/consul/api"
 	zkModule          = "github.com/go-zookeeper/zk"
 	clientGoModule    = "k8s.io/client-go"
+	pgxModule         = "github.com/jackc/pgx/v5"
 
 	leadingContext = "the context that OnStartedLeading got is not done"
+	lockChannel    = "the channel that Lock returned is not closed"
 )
 
 // clientGo is a program of its own, so that whoever measures no Kubernetes does not compile
-// client-go.
+// client-go. This project's driver for Kubernetes is in it, too, as it needs that.
 var clientGo = sync.OnceValues(func() (string, error) {
 	return coordtest.Program(context.Background(), "bench/clientgo")
 })
 
-// NoTimeout is the name of client-go's election in the program that comes with it as an example.
-const NoTimeout = "client-go leaderelection (no timeout)"
+// The names of client-go's election with settings other than its defaults: those who resign release the Lease, as its
+// documentation advises; and as in the program that comes with it as an example, whose requests have no timeout besides.
+const (
+	Releases  = "client-go leaderelection (ReleaseOnCancel)"
+	NoTimeout = "client-go leaderelection (no timeout)"
+)
+
+// AsClientGo is the name of this project's election where it holds the Lease of client-go's candidates, too.
+const AsClientGo = "succession (as=client-go)"
+
+// AsCommand is the name of Consul's lock with the settings that its own command, consul lock, has.
+const AsCommand = "api.Lock (as consul lock)"
 
 // Libraries are all that are measured. Each waiter is a lease with package concurrency, of which ten
 // thousand keep etcd from answering anybody, a connection on Consul, a list of all names for each that
-// joins with zk.Lock, and a thread in Curator's mutex and in kazoo, and polls a Lease with client-go:
-// hence the limits.
+// joins with zk.Lock, a thread in Curator's mutex and in kazoo, and a connection with advisory locks, and looks from time to
+// time with client-go, with River and with a lock that is polled: hence the limits.
 var Libraries = []Library{
 	{Coordinator: Etcd, Name: Ours, Connect: succession, Asks: check},
 	{Coordinator: Etcd, Name: "concurrency.Election", Connect: concurrencyElection, Module: concurrencyModule, Asks: "Session.Done is not closed", Most: 1000},
 	{Coordinator: Etcd, Name: "succession, Mutex", Connect: successionMutex, CostsOnly: true},
 	{Coordinator: Etcd, Name: "concurrency.Mutex", Connect: concurrencyMutex, Module: concurrencyModule, CostsOnly: true, Most: 1000},
 	{Coordinator: Consul, Name: Ours, Connect: succession, Asks: check, Most: 1000},
-	{Coordinator: Consul, Name: "api.Lock", Connect: consulLock, Module: consulModule, Asks: "the channel that Lock returned is not closed", Herd: true, Most: 1000},
+	{Coordinator: Consul, Name: "api.Lock", Connect: consulLock, Module: consulModule, Asks: lockChannel, Herd: true, Most: 1000},
+	{Coordinator: Consul, Name: AsCommand, Connect: consulLock, Module: consulModule, Asks: lockChannel, Herd: true, Most: 1},
 	{Coordinator: Consul, Name: "succession, Mutex", Connect: successionMutex, CostsOnly: true, Most: 1000},
 	{Coordinator: ZooKeeper, Name: Ours, Connect: succession, Asks: check},
 	{Coordinator: ZooKeeper, Name: "Curator LeaderLatch", Peer: coordtest.PeerCuratorLatch, Asks: "hasLeadership() is true", Most: 1000},
@@ -95,8 +115,17 @@ var Libraries = []Library{
 	{Coordinator: ZooKeeper, Name: "zk.Lock (on disconnect)", Connect: zkLockDisconnected, Module: zkModule, Asks: "a flag is up, which the connection's StateDisconnected takes down; the lock itself never tells", Most: 1},
 	{Coordinator: ZooKeeper, Name: "succession, Mutex", Connect: successionMutex, CostsOnly: true},
 	{Coordinator: ZooKeeper, Name: "Curator InterProcessMutex", Peer: coordtest.PeerCuratorMutex, CostsOnly: true, Most: 100},
+	{Coordinator: Postgres, Name: Ours, Connect: succession, Asks: check, Most: 1000},
+	{Coordinator: Postgres, Name: "succession, Mutex", Connect: successionMutex, CostsOnly: true, Most: 1000},
+	{Coordinator: Postgres, Name: "pg_advisory_lock, pgx", Connect: advisoryLock, Module: pgxModule, Asks: "nothing: the lock never tells", Most: 1000},
+	{Coordinator: Postgres, Name: "pg_advisory_lock (pinged), pgx", Connect: advisoryPinged, Module: pgxModule, Asks: "a flag is up, which a ping over the lock's connection takes down that has no answer in a quarter of the session's time", Most: 1},
+	{Coordinator: Postgres, Name: "pg_try_advisory_lock (pool), pgx", Connect: advisoryPolled, Module: pgxModule, Asks: "a flag is up, which is taken down where the pool's connection does not have the lock, or has not said so in a second", Unseen: true, Most: 100},
+	{Coordinator: Postgres, Name: "River's elector", Connect: riverElector, Copied: riverVersion, Asks: "its elector has not published that it leads no more", Unseen: true, Most: 100, Session: 15 * time.Second},
 	{Coordinator: Local, Name: Ours, Connect: succession, CostsOnly: true, Most: 1000},
-	{Coordinator: Kubernetes, Name: "client-go leaderelection", Program: clientGo, Module: clientGoModule, Asks: leadingContext, Unseen: true, Most: 100, Session: 15 * time.Second},
+	{Coordinator: Kubernetes, Name: Ours, Program: clientGo, Asks: check, Most: 1000, Session: 15 * time.Second},
+	{Coordinator: Kubernetes, Name: AsClientGo, Program: clientGo, Asks: check, Most: 1000, Session: 15 * time.Second},
+	{Coordinator: Kubernetes, Name: "client-go leaderelection", Program: clientGo, Module: clientGoModule, Asks: leadingContext, Unseen: true, Most: 1},
+	{Coordinator: Kubernetes, Name: Releases, Program: clientGo, Module: clientGoModule, Asks: leadingContext, Unseen: true, Most: 100, Session: 15 * time.Second},
 	{Coordinator: Kubernetes, Name: NoTimeout, Program: clientGo, Module: clientGoModule, Asks: leadingContext, Unseen: true, Most: 1},
 }
 

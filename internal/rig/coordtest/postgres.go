@@ -35,6 +35,8 @@ type PostgresOptions struct {
 	Synchronous bool
 	// Clock lets [Postgres.SetClock] set the wall clock that the servers read.
 	Clock bool
+	// Disk keeps the data in the temporary folder, which mostly is on a disk, and not in memory: for what is measured.
+	Disk bool
 	// Config are more settings, such as "max_connections=20".
 	Config []string
 }
@@ -154,7 +156,11 @@ func inMemory() string {
 
 // create makes the folder of each server and finds its ports.
 func (p *Postgres) create() (err error) {
-	if p.dir, err = os.MkdirTemp(inMemory(), "postgres-"); err != nil {
+	folder := inMemory()
+	if p.opts.Disk {
+		folder = ""
+	}
+	if p.dir, err = os.MkdirTemp(folder, "postgres-"); err != nil {
 		return err
 	}
 	if err := p.give(p.dir); err != nil {
