@@ -17,6 +17,7 @@ import (
 // lockLibraries are the locks that are measured, and elections that are nothing else.
 var lockLibraries = []string{
 	"succession, Mutex", "concurrency.Mutex", "api.Lock", "zk.Lock", "Curator InterProcessMutex", "kazoo Election", // which is its Lock
+	"pg_advisory_lock, pgx",
 }
 
 func isLock(l candidate.Library) bool {
@@ -135,35 +136,4 @@ func (b *book) lockTable(w io.Writer) {
 		}
 		fmt.Fprintf(w, "| %s | %s | %s | %s | %s |\n", f.coordinator(), name, requests, ms(f.quantile(0.5)), beside)
 	}
-}
-
-// recipes is what the page of the recipes shows: locks and queues, with where the figures come from.
-func (b *book) recipes(w io.Writer) {
-	figures := b.of(lock)
-	dates, times := make(map[string]bool), make(map[string]bool)
-	for _, f := range figures {
-		dates[f.Date], times[fmt.Sprint(len(f.Times))] = true, true
-	}
-	fmt.Fprintf(w, "%s, %s times for each row, one server, which waits for its disk, %s.\n", listed(dates), listed(times), strings.Join(b.Machine, ", "))
-	b.lockTable(w)
-	b.queueTable(w)
-}
-
-// wholeRecipes returns an error unless each lock and each queue was measured, on servers that waited for their disk.
-func (b *book) wholeRecipes() error {
-	figures := b.of(lock)
-	for _, l := range candidate.Libraries {
-		if !isLock(l) || l.Coordinator == candidate.Kubernetes {
-			continue
-		}
-		if !slices.ContainsFunc(figures, func(f *figure) bool { return f.of(l) && len(f.Times) > 0 && !f.NoDisk }) {
-			return fmt.Errorf("%s: not measured on a server that waits for its disk; only a whole table is for showing", l.ID())
-		}
-	}
-	for _, c := range []string{candidate.Etcd, candidate.Consul, candidate.ZooKeeper, candidate.Local} {
-		if !slices.ContainsFunc(b.of(queueing), func(f *figure) bool { return f.Coordinator == c && f.Rate > 0 && !f.NoDisk }) {
-			return fmt.Errorf("%s: no queue was measured on a server that waits for its disk", c)
-		}
-	}
-	return nil
 }

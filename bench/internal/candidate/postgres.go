@@ -94,7 +94,7 @@ func (a *advisory) ask(ctx context.Context) (holds func() bool, stop func()) {
 			}
 			// The context of stop does not cut an answer short: that would end the connection, and with it the lock.
 			bounded, done := context.WithTimeout(context.WithoutCancel(ctx), a.Session/4)
-			err := a.conn.Ping(bounded)
+			_, err := a.conn.Exec(bounded, "SELECT 1")
 			done()
 			if err != nil {
 				silent.Store(true)
@@ -197,22 +197,24 @@ func postgresFloor(_ context.Context, s Settings) (func(string) Elector, error) 
 			}
 			table := pgx.Identifier{election}.Sanitize()
 			channel := func(n int64) string { return fmt.Sprintf("%s %d", election, n) }
-			// Two at a time would fail.
-			if _, err = conn.Exec(ctx, "SELECT pg_advisory_lock(0); CREATE TABLE IF NOT EXISTS "+table+
-				" (n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY); SELECT pg_advisory_unlock(0)"); err != nil {
-				return term, err
-			}
 			var own int64
 			var front *int64
-			if err = conn.QueryRow(ctx, "INSERT INTO "+table+" DEFAULT VALUES RETURNING n").Scan(&own); err != nil {
+			// One after the other: two cannot make the table at the same time, and who joins must see who has joined before.
+			if err = oneByOne(ctx, conn, func(tx pgx.Tx) error {
+				if _, err := tx.Exec(ctx, "CREATE TABLE IF NOT EXISTS "+table+" (n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY)"); err != nil {
+					return err
+				}
+				return tx.QueryRow(ctx, "WITH front AS (SELECT max(n) AS n FROM "+table+"), own AS (INSERT INTO "+table+" DEFAULT VALUES RETURNING n) "+
+					"SELECT own.n, front.n FROM own, front").Scan(&own, &front)
+			}); err != nil {
 				return term, err
 			}
 			term = Term{Leads: always, Release: func(bool) error {
 				_, err := conn.Exec(ctx, "WITH gone AS (DELETE FROM "+table+" WHERE n = $1) SELECT pg_notify($2, '')", own, channel(own))
 				return err
 			}}
-			if err = conn.QueryRow(ctx, "SELECT max(n) FROM "+table+" WHERE n < $1", own).Scan(&front); err != nil || front == nil {
-				return term, err
+			if front == nil {
+				return term, nil
 			}
 			name := pgx.Identifier{channel(*front)}.Sanitize()
 			if _, err = conn.Exec(ctx, "UNLISTEN *; LISTEN "+name); err != nil {
@@ -236,4 +238,16 @@ func postgresFloor(_ context.Context, s Settings) (func(string) Elector, error) 
 			return term, err
 		}
 	}, nil
+}
+
+// oneByOne runs f in a transaction, while nobody else does.
+func oneByOne(ctx context.Context, db interface {
+	Begin(context.Context) (pgx.Tx, error)
+}, f func(pgx.Tx) error) error {
+	return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(0)"); err != nil {
+			return err
+		}
+		return f(tx)
+	})
 }

@@ -111,11 +111,13 @@ func (c *riverCandidate) elect(ctx context.Context) (Term, error) {
 	}
 }
 
-// prepare makes the table. Two at a time would fail.
+// prepare makes the table, which two cannot do at the same time.
 func (c *riverCandidate) prepare(ctx context.Context) error {
-	_, err := c.pool.Exec(ctx, "BEGIN; SELECT pg_advisory_xact_lock(0); CREATE UNLOGGED TABLE IF NOT EXISTS "+c.table+
-		" (leader_id text NOT NULL, elected_at timestamptz NOT NULL, expires_at timestamptz NOT NULL, name text PRIMARY KEY DEFAULT 'default'); COMMIT")
-	return err
+	return oneByOne(ctx, c.pool, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, "CREATE UNLOGGED TABLE IF NOT EXISTS "+c.table+
+			" (leader_id text NOT NULL, elected_at timestamptz NOT NULL, expires_at timestamptz NOT NULL, name text PRIMARY KEY DEFAULT 'default')")
+		return err
+	})
 }
 
 // attempt stands for election once. It returns when the candidate was elected, by the server's clock, or zero if another one leads.
