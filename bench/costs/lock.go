@@ -80,13 +80,7 @@ func (b *bench) locks(ctx context.Context, coordinator string, libraries []candi
 // lockAndUnlock takes the lock of the line n times, and gives it back each time. It returns how long each took, and how many
 // requests the server was sent.
 func (q *line) lockAndUnlock(ctx context.Context, n int) (took []time.Duration, requests int, err error) {
-	count := func() (n int) {
-		if q.place.requests != nil && err == nil {
-			n, err = q.place.requests(ctx)
-		}
-		return n
-	}
-	before := count()
+	before := q.count(ctx, &err)
 	for range n {
 		begun := time.Now()
 		if err == nil {
@@ -105,7 +99,8 @@ func (q *line) lockAndUnlock(ctx context.Context, n int) (took []time.Duration, 
 		err = q.await(ctx, func(e coordtest.PeerEvent) bool { return e.What == "left" })
 		took = append(took, time.Since(begun))
 	}
-	return took, count() - before, err
+	requests = q.count(ctx, &err) - before
+	return took, requests, err
 }
 
 // lockTable has a row for each lock.
@@ -121,10 +116,7 @@ func (b *book) lockTable(w io.Writer) {
 		if len(f.Times) == 0 {
 			continue
 		}
-		requests, beside := "–", "–"
-		if f.Requests > 0 {
-			requests = fmt.Sprintf("%.1f", f.Requests)
-		}
+		beside := "–"
 		i := slices.IndexFunc(figures, func(g *figure) bool {
 			return g.Coordinator == f.Coordinator && strings.HasPrefix(g.Library, candidate.Ours) && len(g.Times) > 0
 		})
@@ -134,6 +126,6 @@ func (b *book) lockTable(w io.Writer) {
 		} else if i >= 0 {
 			name = "**" + name + "**"
 		}
-		fmt.Fprintf(w, "| %s | %s | %s | %s | %s |\n", f.coordinator(), name, requests, ms(f.quantile(0.5)), beside)
+		fmt.Fprintf(w, "| %s | %s | %s | %s | %s |\n", f.coordinator(), name, f.sent(), ms(f.quantile(0.5)), beside)
 	}
 }

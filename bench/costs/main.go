@@ -88,7 +88,7 @@ func command(ctx context.Context, args []string, out, progress io.Writer) error 
 	set := flag.NewFlagSet("costs", flag.ContinueOnError)
 	set.SetOutput(progress)
 	what := set.String("measure", ".*", "only measures whose name matches this regular expression as a whole: "+strings.Join(measures, ", "))
-	which := set.String("library", "", `only libraries such that this regular expression matches in "coordinator: name"; if empty, all, those on Kubernetes only where its server has been built`)
+	which := set.String("library", "", `only libraries such that this regular expression matches in "coordinator: name"; if empty, all, those on Kubernetes only where its server is there`)
 	set.Var(&b.sizes, "n", "handover: candidates in line")
 	set.Var(&b.processes, "processes", "handover: processes that the candidates are dealt to")
 	set.IntVar(&b.times, "times", 200, "handover, lock, contest: how many for each row")
@@ -138,6 +138,7 @@ func command(ctx context.Context, args []string, out, progress io.Writer) error 
 		if b.chosen, err = candidate.Choose(*which, progress); err != nil {
 			return err
 		}
+		b.chosen = slices.DeleteFunc(b.chosen, func(l candidate.Library) bool { return l.FaultsOnly })
 		err = b.measure(ctx)
 	}
 	show := figures.markdown

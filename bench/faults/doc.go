@@ -42,7 +42,7 @@
 // the table of faults gives. They are reported apart.
 //
 // A run that could not be measured is not tried again. It is reported as such, and the program
-// then fails.
+// then fails. When a file is gone on with, its row gets another run, and the report stays.
 //
 // # What is not
 //
@@ -52,7 +52,7 @@
 // advises; they may fare better with others. Servers have their default times too, but that Consul's session_ttl_min, 10 s, is
 // lowered to the session's time. ZooKeeper grants no session below 4 s with these.
 // Kubernetes is one API server on one etcd; it is left out until it has been built, which takes
-// minutes, or is named:
+// minutes, or is named; and Redis, where there is none:
 //
-//	go run -C bench ./faults -library kubernetes
+//	go run -C bench ./faults -library 'kubernetes|redis'
 package main

@@ -40,7 +40,7 @@ func command(ctx context.Context, args []string, out, progress io.Writer) error 
 	set.DurationVar(&p.session, "session", 6*time.Second, "session time of all, in whole seconds")
 	set.DurationVar(&p.patience, "patience", 30*time.Second, "how long without a change ends a run; twice that while nobody leads")
 	only := set.String("only", ".*", "only faults whose name matches this regular expression as a whole")
-	which := set.String("library", "", `only libraries such that this regular expression matches in "coordinator: name"; if empty, all, those on Kubernetes only where its server has been built`)
+	which := set.String("library", "", `only libraries such that this regular expression matches in "coordinator: name"; if empty, all, those on Kubernetes and Redis only where the server is there`)
 	set.StringVar(&p.json, "json", "", "keep everything measured in this file, and go on with what it has")
 	from := set.String("from", "", "measure nothing, and print the tables of a file that -json wrote")
 	short := set.Bool("short", false, "only the times with two leaders, a row for each library")

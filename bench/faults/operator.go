@@ -15,6 +15,7 @@ import (
 
 	"github.com/succession-dev/succession/bench/internal/candidate"
 	"github.com/succession-dev/succession/bench/internal/leases"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
 // An operator does to the leader of an election what a person with the coordinator's own tools
@@ -198,4 +199,18 @@ func (o *postgresOperator) touch(ctx context.Context, election, member, river, l
 		err = errNoLeader
 	}
 	return err
+}
+
+type redisOperator struct{ addr string }
+
+func (o *redisOperator) evict(ctx context.Context, election string) error {
+	deleted, err := coordtest.RedisSays(ctx, o.addr, "DEL "+election)
+	if err == nil && deleted != "1" {
+		err = errNoLeader
+	}
+	return err
+}
+
+func (o *redisOperator) endSession(context.Context, string) error {
+	return fmt.Errorf("end a session of Redis: %w", errors.ErrUnsupported)
 }

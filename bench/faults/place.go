@@ -50,6 +50,12 @@ func start(ctx context.Context, kind string, f fault, session time.Duration) (*p
 			return nil, err
 		}
 		return &place{Cluster: &k.Cluster, operator: &kubernetesOperator{addr: k.Addrs()[0]}}, nil
+	case candidate.Redis:
+		r, err := coordtest.StartRedis(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return &place{Cluster: &r.Cluster, operator: &redisOperator{addr: r.Addrs()[0]}}, nil
 	case candidate.Postgres:
 		// A primary that is alone, or a standby for which its commits wait.
 		p, err := coordtest.StartPostgres(ctx, &coordtest.PostgresOptions{Standby: nodes > 1, Synchronous: nodes > 1})

@@ -99,14 +99,15 @@ func (p *plan) measure(ctx context.Context) (*report, error) {
 			}
 		})
 	}
-	first := make([]int, len(cells))
+	type count struct{ measured, tried int }
+	had := make([]count, len(cells))
 	for i, c := range cells {
-		first[i] = c.tried()
+		had[i] = count{len(c.Runs), c.tried()}
 	}
-	for index := range p.n {
-		for i, c := range cells {
-			if index >= first[i] {
-				queue <- turn{p.rows[i], c, index}
+	for i := range p.n {
+		for j, c := range cells {
+			if i < p.n-had[j].measured {
+				queue <- turn{p.rows[j], c, had[j].tried + i}
 			}
 		}
 	}
@@ -126,7 +127,7 @@ func (p *plan) seedOf(j row, index int) uint32 {
 }
 
 // do measures once. A run that fails is not tried again: what fails now and then may be what
-// is looked for.
+// is looked for. It stays in the report, also when that is gone on with and the row gets another run.
 func (p *plan) do(ctx context.Context, j row, c *cell, index int) {
 	begin := time.Now()
 	r := &run{library: j.library, fault: j.fault, session: p.session, patience: p.patience, seed: p.seedOf(j, index)}
@@ -136,7 +137,7 @@ func (p *plan) do(ctx context.Context, j row, c *cell, index int) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	what := fmt.Sprintf("%s, %s, %d of %d", j.fault.name, j.library.ID(), index+1, p.n)
+	what := fmt.Sprintf("%s, %s, run %d", j.fault.name, j.library.ID(), index+1)
 	if err == nil && c.Server != "" && c.Server != r.version {
 		p.err = errors.Join(p.err, fmt.Errorf("%s has a server of version %s, and not %s: begin another file", p.json, c.Server, r.version))
 		return

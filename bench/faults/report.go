@@ -116,13 +116,16 @@ func (r *report) failed() error {
 	return nil
 }
 
-// whole returns an error unless everything was measured, as often as it was to be. Kubernetes may
-// be missing as a whole: its server takes minutes to build.
+// whole returns an error unless everything was measured, as often as it was to be. An optional coordinator may
+// be missing as a whole.
 func (r *report) whole() error {
-	kubernetes := slices.ContainsFunc(r.Cells, func(c *cell) bool { return c.Coordinator == candidate.Kubernetes })
+	has := make(map[string]bool) // coordinators
+	for _, c := range r.Cells {
+		has[c.Coordinator] = true
+	}
 	for _, f := range faults {
 		for _, l := range libraries {
-			if !f.possible(l) || l.Coordinator == candidate.Kubernetes && !kubernetes {
+			if !f.possible(l) || candidate.Optional(l.Coordinator) && !has[l.Coordinator] {
 				continue
 			}
 			if c := r.of(f, l); c == nil || c.tried() < r.N {

@@ -30,7 +30,7 @@ func (r *report) summary(w io.Writer) {
 	fmt.Fprintln(w, r.from())
 	if n := r.least(); n > 0 {
 		_, high := bounds(0, n)
-		fmt.Fprintf(w, "\nWhere there is none in %d runs, there are two leaders in at most %.0f %% of such runs, with a confidence of %.0f %%.\n", n, 100*high, 100*confidence)
+		fmt.Fprintf(w, "\nWhere a row has none in n = %d, two lead in at most %.0f %% of such runs, with a confidence of %.0f %%.\n", n, 100*high, 100*confidence)
 	}
 	r.apart(w, "For how long two acted as leader at the same time, worst run, %s", r.wide)
 	if r.has(uncovered) {

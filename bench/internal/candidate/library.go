@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,14 +23,15 @@ const (
 	Local      = "local"
 	Kubernetes = "kubernetes"
 	Postgres   = "postgres"
+	Redis      = "redis" // of others alone: this project has no elections there
 )
 
-// Coordinators are all of them, in the order in which they are measured and shown.
+// Coordinators are those with elections of this project, in the order in which they are measured and shown.
 var Coordinators = []string{Etcd, Consul, ZooKeeper, Postgres, Local, Kubernetes}
 
 // Titles are the coordinators' names for people.
 var Titles = map[string]string{
-	Etcd: "etcd", Consul: "Consul", ZooKeeper: "ZooKeeper", Postgres: "PostgreSQL", Local: "local", Kubernetes: "Kubernetes",
+	Etcd: "etcd", Consul: "Consul", ZooKeeper: "ZooKeeper", Postgres: "PostgreSQL", Local: "local", Kubernetes: "Kubernetes", Redis: "Redis",
 }
 
 // Ours is the name of this project in the tables.
@@ -50,10 +52,11 @@ type Library struct {
 	Program func() (string, error)
 	Peer    string
 
-	CostsOnly bool // it is measured by what it costs, and not under faults
-	Herd      bool // each handover wakes all who wait
-	Unseen    bool // nobody can tell who stands in its line
-	Most      int  // how long a line of it may be here; 0 is no limit
+	CostsOnly  bool // it is measured by what it costs, and not under faults
+	FaultsOnly bool // and the other way round
+	Herd       bool // each handover wakes all who wait
+	Unseen     bool // nobody can tell who stands in its line
+	Most       int  // how long a line of it may be here; 0 is no limit
 
 	// Session is the session's time for its handovers, where these depend on it. 0 is any.
 	Session time.Duration
@@ -70,6 +73,7 @@ const (
 	zkModule          = "github.com/go-zookeeper/zk"
 	clientGoModule    = "k8s.io/client-go"
 	pgxModule         = "github.com/jackc/pgx/v5"
+	redsyncModule     = "github.com/go-redsync/redsync/v4"
 
 	leadingContext = "the context that OnStartedLeading got is not done"
 	lockChannel    = "the channel that Lock returned is not closed"
@@ -127,23 +131,45 @@ var Libraries = []Library{
 	{Coordinator: Kubernetes, Name: "client-go leaderelection", Program: clientGo, Module: clientGoModule, Asks: leadingContext, Unseen: true, Most: 1},
 	{Coordinator: Kubernetes, Name: Releases, Program: clientGo, Module: clientGoModule, Asks: leadingContext, Unseen: true, Most: 100, Session: 15 * time.Second},
 	{Coordinator: Kubernetes, Name: NoTimeout, Program: clientGo, Module: clientGoModule, Asks: leadingContext, Unseen: true, Most: 1},
+	{Coordinator: Redis, Name: "redsync", Connect: redsyncMutex, Module: redsyncModule, Asks: "the time that Until has returned has not come", FaultsOnly: true},
+}
+
+// An optional is a coordinator that may be missing as a whole.
+type optional struct {
+	coordinator string
+	there       func() bool // its server
+	get         string      // how to get that
+}
+
+// optionals: the server of Kubernetes takes minutes to build, and Redis is no coordinator of this project, so that its tests do without.
+var optionals = []optional{
+	{Kubernetes, func() bool { return coordtest.ServerBuilt(apiServer) }, "go run ./internal/rig/coordtest/cmd/servers " + apiServer},
+	{Redis, func() bool { _, err := coordtest.RedisProgram(); return err == nil }, "apt-get install redis-server"},
+}
+
+const apiServer = "kube-apiserver"
+
+// Optional reports whether the coordinator may be missing as a whole.
+func Optional(coordinator string) bool {
+	return slices.ContainsFunc(optionals, func(o optional) bool { return o.coordinator == coordinator })
 }
 
 // Choose returns the libraries in whose ID the regular expression which, a flag -library, matches.
-// If it is empty these are all but those of Kubernetes, whose server takes minutes to build; they
-// are left out until it has been built, and progress says so.
+// If it is empty these are all but those of optional coordinators whose server is not there, and progress says so.
 func Choose(which string, progress io.Writer) (chosen []Library, err error) {
 	re, err := regexp.Compile(which)
 	if err != nil {
 		return nil, fmt.Errorf("-library: %w", err)
 	}
-	const server = "kube-apiserver"
-	built := coordtest.ServerBuilt(server)
-	if which == "" && !built {
-		fmt.Fprintf(progress, "%s: left out; to measure it too, run first: go run ./internal/rig/coordtest/cmd/servers %s\n", Titles[Kubernetes], server)
+	lacks := make(map[string]bool)
+	for _, o := range optionals {
+		if which == "" && !o.there() {
+			lacks[o.coordinator] = true
+			fmt.Fprintf(progress, "%s: left out; to measure it too, run first: %s\n", Titles[o.coordinator], o.get)
+		}
 	}
 	for _, l := range Libraries {
-		if re.MatchString(l.ID()) && (which != "" || built || l.Coordinator != Kubernetes) {
+		if re.MatchString(l.ID()) && !lacks[l.Coordinator] {
 			chosen = append(chosen, l)
 		}
 	}

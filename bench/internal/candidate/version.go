@@ -102,9 +102,17 @@ func ServerVersion(ctx context.Context, coordinator, addr string) (string, error
 		// What Debian says of its package follows.
 		version, _, _ := strings.Cut(c.PgConn().ParameterStatus("server_version"), " ")
 		return version, nil
+	case Redis:
+		text, err := coordtest.RedisSays(ctx, addr, "INFO server")
+		if err != nil {
+			return "", err
+		}
+		_, after, _ := strings.Cut(text, "redis_version:")
+		version, _, _ := strings.Cut(after, "\r")
+		return version, nil
 	case Kubernetes:
 		// The server itself does not know: its version is set by the scripts that release it.
-		path, err := coordtest.ServerBinary(ctx, "kube-apiserver")
+		path, err := coordtest.ServerBinary(ctx, apiServer)
 		if err != nil {
 			return "", err
 		}
