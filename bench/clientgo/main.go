@@ -1,4 +1,4 @@
-// Clientgo is candidates of client-go's leaderelection on Leases of a Kubernetes API server, as
+// Clientgo is candidates of client-go's leaderelection on Leases of a Kubernetes API server, and of this project there, as
 // package candidate describes them. It is a program and a module of its own: client-go is seven
 // hundred packages, which only those compile who measure it. Package candidate builds it.
 package main
@@ -19,6 +19,7 @@ import (
 	"github.com/succession-dev/succession/bench/internal/candidate"
 	"github.com/succession-dev/succession/bench/internal/leases"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/kubernetes"
 )
 
 func main() {
@@ -36,17 +37,36 @@ type process struct {
 	entered atomic.Int64 // candidates, whose identities must differ
 }
 
-func connect(_ context.Context, s candidate.Settings) (func(string) candidate.Elector, error) {
-	p := &process{Settings: s, config: rest.Config{
+func connect(ctx context.Context, s candidate.Settings) (func(string) candidate.Elector, error) {
+	config := rest.Config{
 		Host:        "https://" + s.Addresses[0],
 		BearerToken: coordtest.KubernetesToken,
 		// The server has made its certificate itself, for this run.
 		TLSClientConfig: rest.TLSClientConfig{Insecure: true},
-	}}
+	}
+	switch s.Library.Name {
+	case candidate.Ours:
+		return ours(ctx, s, &config, "")
+	case candidate.AsClientGo:
+		return ours(ctx, s, &config, kubernetes.ClientGo)
+	}
+	p := &process{Settings: s, config: config}
 	return func(election string) candidate.Elector {
 		id := fmt.Sprint(s.ID, "-", p.entered.Add(1))
 		return func(ctx context.Context) (candidate.Term, error) { return p.elect(ctx, election, id) }
 	}, nil
+}
+
+// ours elects with this project.
+func ours(ctx context.Context, s candidate.Settings, config *rest.Config, as kubernetes.Format) (func(string) candidate.Elector, error) {
+	b, err := kubernetes.New(config, &kubernetes.Options{Namespace: leases.Namespace, TTL: s.Session, As: as})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := b.Session(ctx); err != nil {
+		return nil, err
+	}
+	return candidate.Succession(b, s), nil
 }
 
 // elect stands with a client of its own, as a process would that has one candidate: a client of
@@ -64,7 +84,8 @@ func (p *process) elect(ctx context.Context, election, id string) (candidate.Ter
 	}
 	started := make(chan context.Context, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: lock, LeaseDuration: duration, RenewDeadline: deadline, RetryPeriod: retry, ReleaseOnCancel: true,
+		Lock: lock, LeaseDuration: duration, RenewDeadline: deadline, RetryPeriod: retry,
+		ReleaseOnCancel: p.Library.Name != clientGoDefaults,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(leading context.Context) { started <- leading },
 			OnStoppedLeading: func() {}, // comes last, when the context of the term has ended
@@ -97,6 +118,9 @@ func (p *process) elect(ctx context.Context, election, id string) (candidate.Ter
 		},
 	}, nil
 }
+
+// clientGoDefaults is the name of what has client-go's defaults.
+const clientGoDefaults = "client-go leaderelection"
 
 // lock makes the lock in one of the two ways that client-go shows: NewFromKubeconfig, which gives
 // each request half of the deadline, and its example program, whose requests have no timeout.

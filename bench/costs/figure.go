@@ -19,10 +19,12 @@ const (
 	rest     = "rest"
 	many     = "many"
 	lock     = "lock"
+	contest  = "contest"
 	queueing = "queue"
+	grouping = "group"
 )
 
-var measures = []string{handover, failover, rest, many, lock, queueing}
+var measures = []string{handover, failover, rest, many, lock, contest, queueing, grouping}
 
 // A figure is what was measured of one library in one way.
 type figure struct {
@@ -31,23 +33,24 @@ type figure struct {
 	Library     string
 	Server      string // version
 	Version     string `json:",omitempty"`
-	N           int    // candidates, those who wait, or elections
+	N           int    // candidates, those who wait, elections, items that stand, or members of a group
 	Processes   int    `json:",omitempty"`
 	Candidates  int    `json:",omitempty"` // of each of many elections
 	Date        string
 	NoDisk      bool `json:",omitempty"` // the server did not wait for its disk
 
-	Times      []time.Duration `json:",omitempty"` // of handovers and failovers
-	Session    time.Duration   `json:",omitempty"`
-	Start      time.Duration   `json:",omitempty"`
-	Stood      int             `json:",omitempty"` // at the end of Start
-	Requests   float64         `json:",omitempty"` // in a session time; of a lock and its unlock, or of an item
-	Bytes      float64         `json:",omitempty"` // in a session time
-	Memory     float64         `json:",omitempty"` // bytes that one more takes who waits
-	CPU        float64         `json:",omitempty"` // share of a core
-	Goroutines float64         `json:",omitempty"` // that one more takes who waits
-	Rate       float64         `json:",omitempty"` // handovers or items in a second
-	Error      string          `json:",omitempty"`
+	Times      []time.Duration                   `json:",omitempty"` // of handovers, failovers and locks, and until all follow
+	Session    time.Duration                     `json:",omitempty"`
+	Start      time.Duration                     `json:",omitempty"`
+	Stood      int                               `json:",omitempty"` // at the end of Start
+	Requests   float64                           `json:",omitempty"` // in a session time; of a lock and its unlock, of an item, or of each follower
+	Bytes      float64                           `json:",omitempty"` // in a session time
+	Alone      struct{ Requests, Bytes float64 } `json:",omitzero"`  // the same of a leader for whom nobody waits
+	Memory     float64                           `json:",omitempty"` // bytes that one more takes who waits
+	CPU        float64                           `json:",omitempty"` // share of a core
+	Goroutines float64                           `json:",omitempty"` // that one more takes who waits
+	Rate       float64                           `json:",omitempty"` // handovers, locks or items in a second
+	Error      string                            `json:",omitempty"`
 }
 
 // library and coordinator are what was measured, with versions, for people.

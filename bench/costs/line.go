@@ -56,26 +56,31 @@ func open(ctx context.Context, p *place, l candidate.Library, processes int, h h
 	if q.dir, err = os.MkdirTemp("", "costs-"); err != nil {
 		return nil, err
 	}
-	for i := range processes {
-		addr := p.addr
-		if h.counted && l.Coordinator != candidate.Local {
+	return q, q.start(ctx, processes, h)
+}
+
+// start starts more processes, and waits until they are ready.
+func (q *line) start(ctx context.Context, processes int, h how) error {
+	for range processes {
+		addr := q.place.addr
+		if h.counted && q.library.Coordinator != candidate.Local {
 			x, err := coordtest.StartProxy(addr)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			q.proxies = append(q.proxies, x)
 			addr = x.Addr()
 		}
 		peer, err := candidate.Start(candidate.Settings{
-			Library: l, Addresses: []string{addr}, Election: q.election, ID: fmt.Sprint("process-", i), Session: h.session, Idle: h.idle,
+			Library: q.library, Addresses: []string{addr}, Election: q.election, ID: fmt.Sprint("process-", len(q.processes)), Session: h.session, Idle: h.idle,
 		}, q.events, q.dir)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		q.processes = append(q.processes, peer)
 	}
 	ready := 0
-	return q, q.await(ctx, func(e coordtest.PeerEvent) bool {
+	return q.await(ctx, func(e coordtest.PeerEvent) bool {
 		if e.What == "ready" {
 			ready++
 		}

@@ -17,6 +17,7 @@ import (
 // lockLibraries are the locks that are measured, and elections that are nothing else.
 var lockLibraries = []string{
 	"succession, Mutex", "concurrency.Mutex", "api.Lock", "zk.Lock", "Curator InterProcessMutex", "kazoo Election", // which is its Lock
+	"pg_advisory_lock, pgx",
 }
 
 func isLock(l candidate.Library) bool {
@@ -79,13 +80,7 @@ func (b *bench) locks(ctx context.Context, coordinator string, libraries []candi
 // lockAndUnlock takes the lock of the line n times, and gives it back each time. It returns how long each took, and how many
 // requests the server was sent.
 func (q *line) lockAndUnlock(ctx context.Context, n int) (took []time.Duration, requests int, err error) {
-	count := func() (n int) {
-		if q.place.requests != nil && err == nil {
-			n, err = q.place.requests(ctx)
-		}
-		return n
-	}
-	before := count()
+	before := q.count(ctx, &err)
 	for range n {
 		begun := time.Now()
 		if err == nil {
@@ -104,7 +99,8 @@ func (q *line) lockAndUnlock(ctx context.Context, n int) (took []time.Duration, 
 		err = q.await(ctx, func(e coordtest.PeerEvent) bool { return e.What == "left" })
 		took = append(took, time.Since(begun))
 	}
-	return took, count() - before, err
+	requests = q.count(ctx, &err) - before
+	return took, requests, err
 }
 
 // lockTable has a row for each lock.
@@ -120,10 +116,7 @@ func (b *book) lockTable(w io.Writer) {
 		if len(f.Times) == 0 {
 			continue
 		}
-		requests, beside := "–", "–"
-		if f.Requests > 0 {
-			requests = fmt.Sprintf("%.1f", f.Requests)
-		}
+		beside := "–"
 		i := slices.IndexFunc(figures, func(g *figure) bool {
 			return g.Coordinator == f.Coordinator && strings.HasPrefix(g.Library, candidate.Ours) && len(g.Times) > 0
 		})
@@ -133,37 +126,6 @@ func (b *book) lockTable(w io.Writer) {
 		} else if i >= 0 {
 			name = "**" + name + "**"
 		}
-		fmt.Fprintf(w, "| %s | %s | %s | %s | %s |\n", f.coordinator(), name, requests, ms(f.quantile(0.5)), beside)
+		fmt.Fprintf(w, "| %s | %s | %s | %s | %s |\n", f.coordinator(), name, f.sent(), ms(f.quantile(0.5)), beside)
 	}
-}
-
-// recipes is what the page of the recipes shows: locks and queues, with where the figures come from.
-func (b *book) recipes(w io.Writer) {
-	figures := b.of(lock)
-	dates, times := make(map[string]bool), make(map[string]bool)
-	for _, f := range figures {
-		dates[f.Date], times[fmt.Sprint(len(f.Times))] = true, true
-	}
-	fmt.Fprintf(w, "%s, %s times for each row, one server, which waits for its disk, %s.\n", listed(dates), listed(times), strings.Join(b.Machine, ", "))
-	b.lockTable(w)
-	b.queueTable(w)
-}
-
-// wholeRecipes returns an error unless each lock and each queue was measured, on servers that waited for their disk.
-func (b *book) wholeRecipes() error {
-	figures := b.of(lock)
-	for _, l := range candidate.Libraries {
-		if !isLock(l) || l.Coordinator == candidate.Kubernetes {
-			continue
-		}
-		if !slices.ContainsFunc(figures, func(f *figure) bool { return f.of(l) && len(f.Times) > 0 && !f.NoDisk }) {
-			return fmt.Errorf("%s: not measured on a server that waits for its disk; only a whole table is for showing", l.ID())
-		}
-	}
-	for _, c := range []string{candidate.Etcd, candidate.Consul, candidate.ZooKeeper, candidate.Local} {
-		if !slices.ContainsFunc(b.of(queueing), func(f *figure) bool { return f.Coordinator == c && f.Rate > 0 && !f.NoDisk }) {
-			return fmt.Errorf("%s: no queue was measured on a server that waits for its disk", c)
-		}
-	}
-	return nil
 }

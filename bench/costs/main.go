@@ -36,7 +36,8 @@ type bench struct {
 	what                                 *regexp.Regexp // measures
 	chosen                               []candidate.Library
 	sizes, processes, waiters, elections numbers
-	times, runs, candidates              int
+	items, members                       numbers
+	times, runs, candidates, joins       int
 	together                             bool
 	session, limit                       time.Duration
 	disk                                 bool
@@ -81,15 +82,19 @@ func (n *numbers) Set(text string) error {
 func command(ctx context.Context, args []string, out, progress io.Writer) error {
 	b := &bench{
 		sizes: numbers{2, 5, 100, 1000, 10000}, processes: numbers{1, 5}, waiters: numbers{100, 1000}, elections: numbers{100, 1000},
+		items: shownQueues, members: shownGroups,
 		progress: progress,
 	}
 	set := flag.NewFlagSet("costs", flag.ContinueOnError)
 	set.SetOutput(progress)
 	what := set.String("measure", ".*", "only measures whose name matches this regular expression as a whole: "+strings.Join(measures, ", "))
-	which := set.String("library", "", `only libraries such that this regular expression matches in "coordinator: name"; if empty, all, those on Kubernetes only where its server has been built`)
+	which := set.String("library", "", `only libraries such that this regular expression matches in "coordinator: name"; if empty, all, those on Kubernetes only where its server is there`)
 	set.Var(&b.sizes, "n", "handover: candidates in line")
 	set.Var(&b.processes, "processes", "handover: processes that the candidates are dealt to")
-	set.IntVar(&b.times, "times", 200, "handover: how many for each row")
+	set.IntVar(&b.times, "times", 200, "handover, lock, contest: how many for each row")
+	set.Var(&b.items, "items", "queue: items that stand")
+	set.Var(&b.members, "members", "group: members that follow")
+	set.IntVar(&b.joins, "joins", 20, "group: how often one more joins")
 	set.IntVar(&b.runs, "runs", 5, "failover: how many for each row")
 	set.Var(&b.waiters, "waiters", "rest: candidates that wait")
 	set.Var(&b.elections, "elections", "many: how many")
@@ -101,7 +106,8 @@ func command(ctx context.Context, args []string, out, progress io.Writer) error 
 	file := set.String("json", "", "keep the figures in this file, beside those that it has")
 	from := set.String("from", "", "measure nothing, and show the figures of a file that -json wrote")
 	short := set.Bool("short", false, fmt.Sprintf("show only the handovers of elections with %d candidates in as many processes", shortN))
-	recipes := set.Bool("recipes", false, "show only locks and queues")
+	recipes := set.Bool("recipes", false, "show only locks, queues and groups")
+	page := set.String("page", "", "show only what the page of this coordinator has: handovers, failovers and lines at rest there")
 	text := set.String("into", "", "show them in this file, between its lines <!-- costs --> and <!-- /costs -->; only what is whole")
 	pictures := set.String("svg", "", "also draw pictures, into this folder")
 	if err := set.Parse(args); err != nil {
@@ -132,6 +138,7 @@ func command(ctx context.Context, args []string, out, progress io.Writer) error 
 		if b.chosen, err = candidate.Choose(*which, progress); err != nil {
 			return err
 		}
+		b.chosen = slices.DeleteFunc(b.chosen, func(l candidate.Library) bool { return l.FaultsOnly })
 		err = b.measure(ctx)
 	}
 	show := figures.markdown
@@ -141,6 +148,10 @@ func command(ctx context.Context, args []string, out, progress io.Writer) error 
 	}
 	if *recipes {
 		show, whole = figures.recipes, figures.wholeRecipes
+	}
+	if *page != "" {
+		show = func(w io.Writer) { figures.page(w, *page) }
+		whole = func() error { return figures.wholePage(*page) }
 	}
 	if *text == "" {
 		show(out)
@@ -164,7 +175,7 @@ func (b *bench) measure(ctx context.Context) (err error) {
 			err = errors.Join(do(), b.unkept, context.Cause(ctx))
 		}
 	}
-	for _, c := range []string{candidate.Etcd, candidate.Consul, candidate.ZooKeeper, candidate.Local, candidate.Kubernetes} {
+	for _, c := range candidate.Coordinators {
 		libraries := b.libraries(func(l candidate.Library) bool { return l.Coordinator == c })
 		for _, n := range b.sizes {
 			for _, k := range b.processes {
@@ -175,9 +186,16 @@ func (b *bench) measure(ctx context.Context) (err error) {
 		}
 		if locks := slices.DeleteFunc(slices.Clone(libraries), func(l candidate.Library) bool { return !isLock(l) }); len(locks) > 0 {
 			do(lock, func() error { return b.locks(ctx, c, locks) })
+			do(contest, func() error { return b.contests(ctx, c, locks) })
 		}
-		if len(libraries) > 0 && c != candidate.Kubernetes {
-			do(queueing, func() error { return b.queues(ctx, c) })
+		if len(libraries) == 0 || c == candidate.Kubernetes {
+			continue
+		}
+		for _, n := range b.items {
+			do(queueing, func() error { return b.queues(ctx, c, n) })
+		}
+		for _, n := range b.members {
+			do(grouping, func() error { return b.groups(ctx, c, n) })
 		}
 	}
 	elections := b.libraries(func(l candidate.Library) bool { return !l.CostsOnly || l.Coordinator == candidate.Local })

@@ -74,7 +74,7 @@ func TestHandovers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	kept := filepath.Join(dir, "costs.json")
-	out := run(t, "-measure", handover, "-library", "^(etcd|consul|zookeeper|local):", "-n", "3", "-processes", "2", "-times", "2", "-json", kept)
+	out := run(t, "-measure", handover, "-library", "^(etcd|consul|zookeeper|postgres|local):", "-n", "3", "-processes", "2", "-times", "2", "-json", kept)
 	for _, l := range slices.Concat(candidate.Libraries, candidate.Floors) {
 		if l.Coordinator == candidate.Kubernetes {
 			continue
@@ -111,18 +111,24 @@ func TestOthers(t *testing.T) {
 		measure string
 		rows    []string // coordinator and library
 	}{
-		{failover, []string{"etcd: succession", "consul: succession", "zookeeper: succession", "zookeeper: Curator LeaderLatch", "local: succession"}},
-		{rest, []string{"etcd: succession", "consul: succession", "zookeeper: succession", "local: succession"}},
+		{failover, []string{"etcd: succession", "consul: succession", "zookeeper: succession", "zookeeper: Curator LeaderLatch", "postgres: succession", "postgres: pg_advisory_lock, pgx", "local: succession"}},
+		{rest, []string{"etcd: succession", "consul: succession", "zookeeper: succession", "postgres: succession", "postgres: River's elector", "local: succession"}},
 		{many, []string{"etcd: succession"}},
-		{lock, []string{"etcd: succession, Mutex", "etcd: concurrency.Mutex", "zookeeper: kazoo Election", "local: succession"}},
+		{lock, []string{"etcd: succession, Mutex", "etcd: concurrency.Mutex", "zookeeper: kazoo Election", "postgres: pg_advisory_lock, pgx", "local: succession"}},
+		{contest, []string{"etcd: succession, Mutex", "consul: api.Lock", "zookeeper: kazoo Election", "postgres: succession, Mutex", "local: succession"}},
 		{queueing, []string{"etcd: succession", "etcd: recipes.Queue"}},
+		{grouping, []string{"etcd: succession", "postgres: succession"}},
 	} {
 		t.Run(c.measure, func(t *testing.T) {
 			t.Parallel()
-			out := run(t, "-measure", c.measure, "-library", "^("+strings.Join(c.rows, "|")+")$", "-session", "2s", "-runs", "1", "-waiters", "2", "-elections", "3")
+			out := run(t, "-measure", c.measure, "-library", "^("+strings.Join(c.rows, "|")+")$", "-session", "2s", "-runs", "1", "-waiters", "2", "-elections", "3", "-items", "8", "-members", "3", "-joins", "1")
 			for _, want := range c.rows {
 				coordinator, library, _ := strings.Cut(want, ": ")
-				row := regexp.MustCompile(`\| ` + candidate.Titles[coordinator] + `[ .0-9]* \| \**` + library + `[ .0-9]*\**(, which [a-z ]*)? \| [\d–]`)
+				named := ` \| \**` + regexp.QuoteMeta(library) + `[ .0-9]*\**(, which [a-z ]*)?`
+				if c.measure == grouping { // of which there are no others
+					named = ""
+				}
+				row := regexp.MustCompile(`\| ` + candidate.Titles[coordinator] + `[ .0-9]*` + named + ` \| [\d–]`)
 				if rows := row.FindAllString(out, -1); len(rows) != 1 {
 					t.Errorf("%d rows of %s, want 1, in\n%s", len(rows), want, out)
 				}
@@ -131,23 +137,25 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// Everything is measured of client-go but the start, and handovers beside the floor of Leases.
+// Everything is measured on Kubernetes, but for the start of client-go, and handovers beside the floor of Leases.
 func TestKubernetes(t *testing.T) {
 	lane.All(t)
 	out := run(t, "-library", "kubernetes", "-n", "3", "-processes", "2", "-times", "2", "-session", "3s", "-runs", "1", "-waiters", "2", "-elections", "3")
 	for _, row := range []string{
 		`\| Kubernetes [.0-9]+ \| 3 \| 2 \| floor \| \d`,
-		`\| Kubernetes [.0-9]+ \| 3 \| 2 \| client-go leaderelection [.0-9]+ \| \d`,
-		`\| Kubernetes [.0-9]+ \| client-go leaderelection [.0-9]+ \| 1 \| 3\.0 s \| \d`,       // failover
-		`\| Kubernetes [.0-9]+ \| client-go leaderelection [.0-9]+ \| 2 \| 3\.0 s \| [1-9]`,    // rest
-		`\| Kubernetes [.0-9]+ \| client-go leaderelection [.0-9]+ \| 3 \| \d.* \| \d.* \| \d`, // many
+		`\| Kubernetes [.0-9]+ \| 3 \| 2 \| client-go leaderelection \(ReleaseOnCancel\) [.0-9]+ \| \d`,
+		`\| Kubernetes [.0-9]+ \| 3 \| 2 \| \*\*succession\*\* \| \d`,
+		`\| Kubernetes [.0-9]+ \| 3 \| 2 \| succession \(as=client-go\) \| \d`,
+		`\| Kubernetes [.0-9]+ \| client-go leaderelection [.0-9]+ \| 1 \| 3\.0 s \| \d`,                           // failover
+		`\| Kubernetes [.0-9]+ \| client-go leaderelection \(ReleaseOnCancel\) [.0-9]+ \| 2 \| 3\.0 s \| [1-9]`,    // rest
+		`\| Kubernetes [.0-9]+ \| client-go leaderelection \(ReleaseOnCancel\) [.0-9]+ \| 3 \| \d.* \| \d.* \| \d`, // many
 	} {
 		if found := regexp.MustCompile(row).FindAllString(out, -1); len(found) != 1 {
 			t.Errorf("%d rows as %s, want 1, in\n%s", len(found), row, out)
 		}
 	}
-	if strings.Contains(out, "The start of") {
-		t.Errorf("there is a figure for the start, though nobody can tell who waits, in\n%s", out)
+	if _, start, _ := strings.Cut(out, "The start of"); strings.Contains(strings.SplitN(start, "\n\nFrom the crash", 2)[0], "client-go leaderelection") {
+		t.Errorf("there is a figure for the start of client-go, though nobody can tell who waits, in\n%s", out)
 	}
 }
 

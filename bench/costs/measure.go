@@ -165,20 +165,53 @@ func (b *bench) failovers(ctx context.Context, p *place, l candidate.Library, f 
 }
 
 // rest measures what a line costs in which nothing happens: one process has the leader, and another
-// all who wait, whose processor time and memory are measured.
+// all who wait, whose processor time and memory are measured. Before that the leader is alone.
 func (b *bench) rest(ctx context.Context, p *place, l candidate.Library, f *figure) error {
-	q, err := open(ctx, p, l, 2, how{session: b.session, counted: true})
+	h := how{session: b.session, counted: true}
+	q, err := open(ctx, p, l, 1, h)
 	if err != nil {
 		return err
 	}
 	defer q.close()
-	leader, waits := q.processes[0], q.processes[1]
-	if err := q.join(1, leader); err != nil {
+	if err := q.join(1, q.processes...); err != nil {
 		return err
 	}
 	if _, err := q.elected(ctx); err != nil {
 		return err
 	}
+	count := func() (requests int, bytes int64, used time.Duration, err error) {
+		if p.requests != nil {
+			if requests, err = p.requests(ctx); err != nil {
+				return 0, 0, 0, err
+			}
+		}
+		used, err = cpu(q.processes[1:]...)
+		return requests, q.bytes(), used, err
+	}
+	// spent is what happens in some sessions' times.
+	const sessions = 2
+	spent := func() (requests, bytes float64, used time.Duration, took time.Duration, err error) {
+		if err := sleep(ctx, b.session); err != nil { // what follows a start is not rest
+			return 0, 0, 0, 0, err
+		}
+		was, wasBytes, wasUsed, err := count()
+		if err != nil {
+			return 0, 0, 0, 0, err
+		}
+		begin := time.Now()
+		if err := sleep(ctx, sessions*b.session); err != nil {
+			return 0, 0, 0, 0, err
+		}
+		is, isBytes, isUsed, err := count()
+		return float64(is-was) / sessions, float64(isBytes-wasBytes) / sessions, isUsed - wasUsed, time.Since(begin), err
+	}
+	if f.Alone.Requests, f.Alone.Bytes, _, _, err = spent(); err != nil {
+		return err
+	}
+	if err := q.start(ctx, 1, h); err != nil {
+		return err
+	}
+	waits := q.processes[1]
 	// What one more costs is what the second half adds: the first has what they share.
 	half := f.N / 2
 	var weights [2]weight
@@ -195,33 +228,8 @@ func (b *bench) rest(ctx context.Context, p *place, l candidate.Library, f *figu
 	}
 	f.Memory = float64(weights[1].bytes-weights[0].bytes) / float64(f.N-half)
 	f.Goroutines = float64(weights[1].goroutines-weights[0].goroutines) / float64(f.N-half)
-	if err := sleep(ctx, b.session); err != nil { // what follows a start is not rest
-		return err
-	}
-	count := func() (requests int, used time.Duration, err error) {
-		if p.requests != nil {
-			if requests, err = p.requests(ctx); err != nil {
-				return 0, 0, err
-			}
-		}
-		used, err = cpu(waits)
-		return requests, used, err
-	}
-	const sessions = 2
-	bytes := q.bytes()
-	requests, used, err := count()
-	if err != nil {
-		return err
-	}
-	begin := time.Now()
-	if err := sleep(ctx, sessions*b.session); err != nil {
-		return err
-	}
-	took := time.Since(begin)
-	f.Bytes = float64(q.bytes()-bytes) / sessions
-	requestsThen, usedThen, err := count()
-	f.Requests = float64(requestsThen-requests) / sessions
-	f.CPU = float64(usedThen-used) / float64(took)
+	requests, bytes, used, took, err := spent()
+	f.Requests, f.Bytes, f.CPU = requests, bytes, float64(used)/float64(took)
 	return err
 }
 

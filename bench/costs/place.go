@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/hashicorp/consul/api"
+	"github.com/jackc/pgx/v5/pgxpool"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/succession-dev/succession"
@@ -44,6 +45,8 @@ func start(ctx context.Context, coordinator string, disk bool) (p *place, err er
 		p, err = startZooKeeper(ctx, disk)
 	case candidate.Kubernetes:
 		p, err = startKubernetes(ctx, disk)
+	case candidate.Postgres:
+		p, err = startPostgres(ctx, disk)
 	default:
 		p, err = startLocal(ctx)
 	}
@@ -158,8 +161,8 @@ func startZooKeeper(ctx context.Context, disk bool) (*place, error) {
 	}, nil
 }
 
-// startKubernetes starts an API server. It has no line: those who wait read the Lease from time to
-// time, and nobody can tell that they do.
+// startKubernetes starts an API server. There is a line of this project's there. Those who wait with client-go read the Lease from
+// time to time, and nobody can tell that they do.
 func startKubernetes(ctx context.Context, disk bool) (*place, error) {
 	k, err := coordtest.StartKubernetes(ctx, &coordtest.KubernetesOptions{Etcd: etcdOptions(disk)})
 	if err != nil {
@@ -170,9 +173,49 @@ func startKubernetes(ctx context.Context, disk bool) (*place, error) {
 	return &place{
 		addr: addr,
 		stop: func() { client.Close(); k.Stop() },
+		standing: func(ctx context.Context, _ candidate.Library, election string) (int, error) {
+			line, err := client.Members(ctx, election)
+			return len(line), err
+		},
 		requests: func(ctx context.Context) (int, error) {
 			// Those of the API server itself are among them, which renews a Lease of its own.
 			return metric(ctx, client.HTTP, client.URL+"/metrics", "apiserver_request_total", `resource="leases"`)
+		},
+	}, nil
+}
+
+// startPostgres starts a PostgreSQL that counts statements. Those that a function makes count as the one that calls it.
+func startPostgres(ctx context.Context, disk bool) (*place, error) {
+	p, err := coordtest.StartPostgres(ctx, &coordtest.PostgresOptions{Disk: disk, Config: []string{
+		"max_connections=1300", // a candidate that waits for an advisory lock is a connection
+		"shared_preload_libraries=pg_stat_statements",
+	}})
+	if err != nil {
+		return nil, err
+	}
+	addr := p.Addrs()[0]
+	pool, err := pgxpool.New(ctx, candidate.PostgresConfig(addr)+" pool_max_conns=1")
+	if err == nil {
+		_, err = pool.Exec(ctx, "CREATE EXTENSION pg_stat_statements")
+	}
+	if err != nil {
+		p.Stop()
+		return nil, err
+	}
+	number := func(ctx context.Context, sql string, args ...any) (n int, err error) {
+		return n, pool.QueryRow(ctx, sql, args...).Scan(&n)
+	}
+	return &place{
+		addr: addr,
+		stop: func() { pool.Close(); p.Stop() },
+		standing: func(ctx context.Context, l candidate.Library, election string) (int, error) {
+			if strings.HasPrefix(l.Name, candidate.Ours) {
+				return number(ctx, "SELECT count(*) FROM succession.member WHERE line = $1", election)
+			}
+			return number(ctx, "SELECT count(*) "+candidate.PostgresLocks, election)
+		},
+		requests: func(ctx context.Context) (int, error) {
+			return number(ctx, "SELECT coalesce(sum(calls), 0)::bigint FROM pg_stat_statements WHERE query NOT LIKE '%pg_stat_statements%'")
 		},
 	}, nil
 }

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -19,8 +21,9 @@ import (
 )
 
 const (
-	queued = 200 // items that stand when the first is taken
-	takers = 4   // each with a client of its own
+	taken   = 200 // items, of those that stand
+	takers  = 4   // each with a client of its own
+	putters = 32  // at a time, over these clients
 )
 
 // etcdQueue is the name of etcd's own queue, which loses what a taker has had that dies.
@@ -28,14 +31,14 @@ const etcdQueue = "recipes.Queue"
 
 // A store is a queue of some kind: put adds an item, and each of take takes one and confirms it.
 type store struct {
-	put   func(ctx context.Context) error
+	put   []func(ctx context.Context) error // of each client
 	take  []func(ctx context.Context) error
 	close func()
 }
 
 // queues measures how many items are taken and confirmed in a second, by takers that work side by side, and what requests
-// each takes.
-func (b *bench) queues(ctx context.Context, coordinator string) error {
+// each takes, where so many stand when the first is taken.
+func (b *bench) queues(ctx context.Context, coordinator string, standing int) error {
 	kinds := []string{candidate.Ours}
 	if coordinator == candidate.Etcd {
 		kinds = append(kinds, etcdQueue)
@@ -47,7 +50,7 @@ func (b *bench) queues(ctx context.Context, coordinator string) error {
 	defer p.stop()
 	for _, kind := range kinds {
 		f := &figure{
-			Measure: queueing, Coordinator: coordinator, Server: p.version, Library: kind, N: queued, Candidates: takers,
+			Measure: queueing, Coordinator: coordinator, Server: p.version, Library: kind, N: standing, Candidates: takers,
 			Date: time.Now().Format(time.DateOnly), NoDisk: !b.disk,
 		}
 		b.measured(f, f.queue(ctx, p))
@@ -65,10 +68,8 @@ func (f *figure) queue(ctx context.Context, p *place) error {
 		return err
 	}
 	defer q.close()
-	for range queued {
-		if err := q.put(ctx); err != nil {
-			return err
-		}
+	if err := q.fill(ctx, f.N); err != nil {
+		return err
 	}
 	count := func() (n int) {
 		if p.requests != nil && err == nil {
@@ -76,12 +77,13 @@ func (f *figure) queue(ctx context.Context, p *place) error {
 		}
 		return n
 	}
+	n := min(f.N, taken)
 	before, begun := count(), time.Now()
 	errs := make(chan error, takers)
 	var taking sync.WaitGroup
 	for _, take := range q.take {
 		taking.Go(func() {
-			for range queued / takers {
+			for range n / takers {
 				if err := take(ctx); err != nil {
 					errs <- err
 					return
@@ -90,9 +92,9 @@ func (f *figure) queue(ctx context.Context, p *place) error {
 		})
 	}
 	taking.Wait()
-	f.Rate = queued / time.Since(begun).Seconds()
+	f.Rate = float64(n) / time.Since(begun).Seconds()
 	if after := count(); p.requests != nil {
-		f.Requests = float64(after-before) / queued
+		f.Requests = float64(after-before) / float64(n)
 	}
 	select {
 	case err := <-errs:
@@ -100,6 +102,29 @@ func (f *figure) queue(ctx context.Context, p *place) error {
 	default:
 		return err
 	}
+}
+
+// fill puts n items, some at a time.
+func (s *store) fill(ctx context.Context, n int) error {
+	var left atomic.Int64
+	left.Store(int64(n))
+	errs := make(chan error, putters)
+	for i := range putters {
+		go func() {
+			for left.Add(-1) >= 0 {
+				if err := s.put[i%len(s.put)](ctx); err != nil {
+					errs <- err
+					return
+				}
+			}
+			errs <- nil
+		}()
+	}
+	var err error
+	for range putters {
+		err = errors.Join(err, <-errs)
+	}
+	return err
 }
 
 // ours opens this project's queue.
@@ -121,7 +146,7 @@ func (f *figure) ours(ctx context.Context, addr string) (*store, error) {
 		}
 		all = append(all, b)
 		q := queue.New(b, name, nil)
-		st.put = func(ctx context.Context) error { return q.Put(ctx, "x") }
+		st.put = append(st.put, func(ctx context.Context) error { return q.Put(ctx, "x") })
 		st.take = append(st.take, func(ctx context.Context) error {
 			item, err := q.Take(ctx)
 			if err != nil {
@@ -151,7 +176,7 @@ func (f *figure) etcdRecipe(_ context.Context, addr string) (*store, error) {
 		}
 		all = append(all, c)
 		q := recipe.NewQueue(c, name)
-		st.put = func(context.Context) error { return q.Enqueue("x") }
+		st.put = append(st.put, func(context.Context) error { return q.Enqueue("x") })
 		st.take = append(st.take, func(context.Context) error {
 			v, err := q.Dequeue()
 			if err == nil && v != "x" {
@@ -165,24 +190,17 @@ func (f *figure) etcdRecipe(_ context.Context, addr string) (*store, error) {
 
 // queueTable has a row for each queue.
 func (b *book) queueTable(w io.Writer) {
-	figures := b.of(queueing)
-	if figures == nil {
+	figures := slices.DeleteFunc(b.of(queueing), func(f *figure) bool { return f.Rate == 0 })
+	if len(figures) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\nTo take an item and to confirm it, from a queue of %d, by %d takers at the same time:\n\n"+
-		"| coordinator | | requests | items a second |\n|---|---|---|---|\n", queued, takers)
+	fmt.Fprintf(w, "\nTo take an item and to confirm it, by %d takers at the same time, who take %d:\n\n"+
+		"| coordinator | | items that stand | requests | items a second |\n|---|---|---|---|---|\n", takers, taken)
 	for _, f := range figures {
-		if f.Rate == 0 {
-			continue
-		}
-		requests := "–"
-		if f.Requests > 0 {
-			requests = fmt.Sprintf("%.1f", f.Requests)
-		}
 		name := f.row()
 		if f.Library == etcdQueue {
 			name += ", which loses what a taker has that dies"
 		}
-		fmt.Fprintf(w, "| %s | %s | %s | %.0f |\n", f.coordinator(), name, requests, f.Rate)
+		fmt.Fprintf(w, "| %s | %s | %d | %s | %.0f |\n", f.coordinator(), name, f.N, f.sent(), f.Rate)
 	}
 }

@@ -53,7 +53,7 @@ func (b *book) shortFigures() []*figure {
 // shortLibraries are the elections whose handovers are measured.
 func shortLibraries() []candidate.Library {
 	return slices.DeleteFunc(slices.Clone(candidate.Libraries), func(l candidate.Library) bool {
-		return l.CostsOnly && l.Coordinator != candidate.Local || l.Most == 1
+		return l.FaultsOnly || l.CostsOnly && l.Coordinator != candidate.Local || l.Most == 1
 	})
 }
 

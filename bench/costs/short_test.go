@@ -44,13 +44,14 @@ func TestShort(t *testing.T) {
 		"| *the floor of etcd 3.4* | 1.00 | 2.00 | – | – | – | – |\n",
 		"| **succession 1.2**, on etcd 3.4 | 2.00 | 4.00 | 2.00 | 2.00 | – | – |\n",
 		"| concurrency.Election 1.2, on etcd 3.4 | 4.00 | 8.00 | 4.00 | 4.00 | 0.50 | 0.50 |\n",
-		"| client-go leaderelection 1.2, on Kubernetes 3.4 | 4.00 | 8.00 | 4.00 | 4.00 | – | – |\n",
+		"| client-go leaderelection (ReleaseOnCancel) 1.2, on Kubernetes 3.4 | 4.00 | 8.00 | 4.00 | 4.00 | 0.50 | 0.50 |\n",
+		"| pg_advisory_lock, pgx 1.2, on PostgreSQL 3.4 | 4.00 | 8.00 | 4.00 | 4.00 | 0.50 | 0.50 |\n",
 	} {
 		if strings.Count(out.String(), want) != 1 {
 			t.Errorf("not once: %s", want)
 		}
 	}
-	for _, no := range []string{"77.00", "Mutex", "on disconnect", "no timeout"} {
+	for _, no := range []string{"77.00", "Mutex", "on disconnect", "no timeout", "pinged"} {
 		if strings.Contains(out.String(), no) {
 			t.Errorf("it shows %s", no)
 		}

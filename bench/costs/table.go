@@ -18,7 +18,9 @@ func (b *book) markdown(w io.Writer) {
 	b.rests(w)
 	b.elections(w)
 	b.lockTable(w)
+	b.contestTable(w)
 	b.queueTable(w)
+	b.groupTable(w)
 	for _, f := range b.Figures {
 		if f.Error != "" {
 			fmt.Fprintf(w, "\nNot measured: %s, %s on %s, %d: %s\n", f.Measure, f.library(), f.coordinator(), f.N, f.Error)
@@ -135,17 +137,29 @@ func (b *book) failovers(w io.Writer) {
 
 func (b *book) rests(w io.Writer) {
 	b.rows(w, rest, "A line at rest",
-		"| wait | session | requests in a session time | bytes in a session time | share of a core | memory of one more | goroutines of one more |", func(f *figure) string {
+		"| wait | session | requests in a session time | bytes in a session time | requests of a leader alone, a second | of each who waits | bytes of a leader alone, a second | of each who waits "+
+			"| share of a core | memory of one more | goroutines of one more |", func(f *figure) string {
 			requests, sent := fmt.Sprintf("%.0f", f.Requests), fmt.Sprintf("%.1f kB", f.Bytes/1000)
+			each := f.each()
 			if f.Coordinator == candidate.Local {
-				requests, sent = "–", "–"
+				requests, sent, each = "–", "–", "– | – | – | –"
 			}
 			goroutines := fmt.Sprintf("%.1f", f.Goroutines)
 			if f.Goroutines == 0 { // of a peer, which is no Go program
 				goroutines = "–"
 			}
-			return fmt.Sprintf("| %d | %s | %s | %s | %.2f %% | %.1f KiB | %s |", f.N, seconds(f.Session), requests, sent, 100*f.CPU, f.Memory/1024, goroutines)
+			return fmt.Sprintf("| %d | %s | %s | %s | %s | %.2f %% | %.1f KiB | %s |", f.N, seconds(f.Session), requests, sent, each, 100*f.CPU, f.Memory/1024, goroutines)
 		})
+}
+
+// each is what a leader costs for whom nobody waits, and what each adds who waits: requests in a second, and bytes.
+func (f *figure) each() string {
+	if f.Alone.Requests == 0 && f.Alone.Bytes == 0 { // of an older file
+		return "– | – | – | –"
+	}
+	s := f.Session.Seconds()
+	more := func(all, alone float64) float64 { return max(0, all-alone) / float64(f.N) / s }
+	return fmt.Sprintf("%.2f | %.2f | %.0f | %.0f", f.Alone.Requests/s, more(f.Requests, f.Alone.Requests), f.Alone.Bytes/s, more(f.Bytes, f.Alone.Bytes))
 }
 
 func (b *book) elections(w io.Writer) {

@@ -18,40 +18,73 @@ type cell struct {
 	Errors      []string  `json:"errors,omitempty"` // of runs that could not be measured
 }
 
+// tried is how many runs there were, measured or not.
+func (c *cell) tried() int { return len(c.Runs) + len(c.Errors) }
+
+// A length is a time that a run showed; open is one that had not ended.
+type length struct {
+	time time.Duration
+	open bool
+}
+
+// overlaps and vacancies are the lengths of all runs, the shortest first.
+func (c *cell) overlaps() []length {
+	return c.lengths(func(o outcome) length { return length{o.Overlap, o.OverlapOpen} })
+}
+
+func (c *cell) vacancies() []length {
+	return c.lengths(func(o outcome) length { return length{o.Vacancy, o.VacancyOpen} })
+}
+
+func (c *cell) lengths(of func(outcome) length) (all []length) {
+	for _, o := range c.Runs {
+		all = append(all, of(o))
+	}
+	slices.SortFunc(all, func(a, b length) int { return int(a.time - b.time) })
+	return all
+}
+
+// both are the lengths of those runs in which two acted as leader.
+func (c *cell) both() []length {
+	return slices.DeleteFunc(c.overlaps(), func(l length) bool { return l.time == 0 })
+}
+
 // overlap returns the worst run's, for people. That some runs could not be measured shows.
 func (c *cell) overlap() string {
 	missing := ""
 	if len(c.Errors) > 0 {
-		missing = fmt.Sprintf(" (%d of %d not measured)", len(c.Errors), len(c.Runs)+len(c.Errors))
+		missing = fmt.Sprintf(" (%d of %d not measured)", len(c.Errors), c.tried())
 	}
-	if len(c.Runs) == 0 {
+	all := c.overlaps()
+	if len(all) == 0 {
 		return "?" + missing
 	}
-	worst := slices.MaxFunc(c.Runs, func(a, b outcome) int { return int(a.Overlap - b.Overlap) })
-	if worst.Overlap == 0 {
+	worst := all[len(all)-1]
+	if worst.time == 0 {
 		return "none" + missing
 	}
-	return "**" + show(worst.Overlap, worst.OverlapOpen) + "**" + missing
+	return "**" + worst.String() + "**" + missing
 }
 
-// overlaps returns in how many runs two acted as leader.
-func (c *cell) overlaps() (n int) {
-	for _, o := range c.Runs {
-		if o.Overlap > 0 {
-			n++
-		}
+// counted returns in how many runs two acted as leader, for people.
+func (c *cell) counted() string {
+	both := len(c.both())
+	s := fmt.Sprintf("%d of %d", both, len(c.Runs))
+	if both > 0 {
+		s = "**" + s + "**"
 	}
-	return n
+	return s
 }
 
-// vacancy returns the worst and the median run's, for people.
-func (c *cell) vacancy() string {
-	if len(c.Runs) == 0 {
-		return "?"
+// spread writes lengths for people, of which the shortest is the first: the median, the one that nine in ten do not
+// exceed, and the longest.
+func spread(all []length) string {
+	if len(all) == 0 {
+		return "–"
 	}
-	runs := slices.SortedFunc(slices.Values(c.Runs), func(a, b outcome) int { return int(a.Vacancy - b.Vacancy) })
-	worst, median := runs[len(runs)-1], runs[(len(runs)-1)/2]
-	return show(worst.Vacancy, worst.VacancyOpen) + " / " + show(median.Vacancy, median.VacancyOpen)
+	// The smallest such that at least that share of all is no longer.
+	at := func(tenths int) string { return all[(tenths*len(all)+9)/10-1].String() }
+	return at(5) + " / " + at(9) + " / " + at(10)
 }
 
 // stops returns how the old leaders fared, for people.
@@ -80,7 +113,7 @@ func (c *cell) stops() string {
 		}
 	}
 	add(inTime, "in time")
-	add(late, show(worst, false)+" late")
+	add(late, "up to "+length{worst, false}.String()+" late")
 	add(never, "never")
 	add(kept, "leads on")
 	if parts == nil {
@@ -89,11 +122,11 @@ func (c *cell) stops() string {
 	return strings.Join(parts, ", ")
 }
 
-// show writes a time for people; open is one that had not ended.
-func show(d time.Duration, open bool) string {
-	s := "0"
+// String writes a length for people.
+func (l length) String() string {
+	s, d := "0", l.time
 	switch {
-	case open:
+	case l.open:
 		s = fmt.Sprintf("> %.0f s", d.Truncate(time.Second).Seconds())
 	case d >= 10*time.Second:
 		s = fmt.Sprintf("%.0f s", d.Seconds())

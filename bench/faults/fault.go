@@ -37,9 +37,21 @@ type fault struct {
 	do      func(ctx context.Context, r *run) error
 }
 
-// possible reports whether the fault can be put on the library's coordinator.
+// possible reports whether the fault can be put on the library, and on its coordinator.
 func (f fault) possible(l candidate.Library) bool {
-	return f.on == nil || slices.Contains(f.on, l.Coordinator)
+	return (f.on == nil || slices.Contains(f.on, l.Coordinator)) && !slices.Contains(lacks[l.ID()], f.name)
+}
+
+// lacks are faults that make no sense for a library: who holds an advisory lock has no key, and asks the server nothing where nothing is to
+// be asked; client-go and River know no sessions.
+var lacks = map[string][]string{
+	"postgres: pg_advisory_lock, pgx":                 {"late", "deleted", "cut-deleted"},
+	"postgres: pg_advisory_lock (pinged), pgx":        {"deleted", "cut-deleted"},
+	"postgres: pg_try_advisory_lock (pool), pgx":      {"deleted", "cut-deleted"},
+	"postgres: River's elector":                       {"session"},
+	"kubernetes: client-go leaderelection":            {"session"},
+	candidate.Kubernetes + ": " + candidate.Releases:  {"session"},
+	candidate.Kubernetes + ": " + candidate.NoTimeout: {"session"},
 }
 
 // Why the promise does not cover an operator's act.
@@ -100,26 +112,32 @@ var faults = []fault{
 	},
 	{
 		name: "failover", title: "The coordinator's leader crashes", short: "coordinator's leader crashed",
-		words: "one of three servers, SIGKILL; it stays down. On Consul, whose client knows one server, the candidates sit on the other two",
-		on:    []string{candidate.Etcd, candidate.Consul, candidate.ZooKeeper},
+		words: "one of three servers, SIGKILL; it stays down. On Consul, whose client knows one server, the candidates sit on the other two. " +
+			"On PostgreSQL it is the primary, whose commits wait for a standby; an operator then promotes that",
+		on:    []string{candidate.Etcd, candidate.Consul, candidate.ZooKeeper, candidate.Postgres},
 		nodes: 3, keeps: true,
 		do: func(ctx context.Context, r *run) error {
 			s, err := r.place.leader(ctx)
-			if err == nil {
-				s.Kill()
+			if err != nil {
+				return err
 			}
-			return err
+			s.Kill()
+			if r.place.promote != nil {
+				return r.place.promote(ctx)
+			}
+			return nil
 		},
 	},
 	{
 		name: "session", title: "An operator ends the leader's session", short: "session ended by operator",
-		words: "etcd: the lease is revoked; Consul: the session is destroyed; ZooKeeper has no such command, and Kubernetes no sessions",
-		on:    []string{candidate.Etcd, candidate.Consul}, outside: takenAway,
+		words: "etcd: the lease is revoked; Consul: the session is destroyed; PostgreSQL: the row of the session is deleted, or the connection ended that has " +
+			"the lock; Kubernetes: the Lease of the session is deleted, which client-go and River do not have; ZooKeeper has no such command",
+		on: []string{candidate.Etcd, candidate.Consul, candidate.Postgres, candidate.Kubernetes}, outside: takenAway,
 		do: func(ctx context.Context, r *run) error { return r.place.operator.endSession(ctx, r.election) },
 	},
 	{
 		name: "deleted", title: "An operator deletes the leader's key", short: "key deleted by operator",
-		words:   "the key, znode or Lease that the leader holds; its session lives on",
+		words:   "the key, znode, row or Lease that the leader holds; its session lives on",
 		outside: takenAway,
 		do:      func(ctx context.Context, r *run) error { return r.place.operator.evict(ctx, r.election) },
 	},

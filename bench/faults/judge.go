@@ -33,6 +33,11 @@ type outcome struct {
 	Late time.Duration `json:"late,omitempty"`
 	// Failed is what a candidate complained of, if any. The run counts all the same.
 	Failed string `json:"failed,omitempty"`
+	// Sitting is the run of the program, by its place in the report; Seed is what this run of the fault drew with, 0 where that was not
+	// noted; Took is how long it took, from the start of the servers on.
+	Sitting int           `json:"sitting"`
+	Seed    uint32        `json:"seed,omitempty"`
+	Took    time.Duration `json:"took,omitempty"`
 }
 
 // A span is a time in which a candidate acted as leader: from its election to its last act.

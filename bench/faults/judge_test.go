@@ -112,14 +112,16 @@ func TestCell(t *testing.T) {
 	if got, want := c.overlap(), "**> 61 s**"; got != want {
 		t.Errorf("overlap %q, want %q", got, want)
 	}
-	if got, want := c.vacancy(), "3.0 s / 1.0 s"; got != want {
-		t.Errorf("vacancy %q, want %q", got, want)
-	}
-	if got, want := c.stops(), "1× in time, 1× 0.9 s late, 1× never"; got != want {
-		t.Errorf("stops %q, want %q", got, want)
-	}
-	if got := c.overlaps(); got != 2 {
-		t.Errorf("two led in %d runs, want 2", got)
+	for _, g := range []struct{ what, got, want string }{
+		{"vacancies", spread(c.vacancies()), "1.0 s / 3.0 s / 3.0 s"},
+		{"overlaps", spread(c.both()), "0.9 s / > 61 s / > 61 s"},
+		{"overlaps of none", spread(nil), "–"},
+		{"stops", c.stops(), "1× in time, 1× up to 0.9 s late, 1× never"},
+		{"count", c.counted(), "**2 of 3**"},
+	} {
+		if g.got != g.want {
+			t.Errorf("%s %q, want %q", g.what, g.got, g.want)
+		}
 	}
 	c.Errors = []string{"broken"}
 	if got, want := c.overlap(), "**> 61 s** (1 of 4 not measured)"; got != want {

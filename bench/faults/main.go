@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/signal"
 	"strings"
@@ -33,13 +34,14 @@ func command(ctx context.Context, args []string, out, progress io.Writer) error 
 	p := &plan{progress: progress}
 	set := flag.NewFlagSet("faults", flag.ContinueOnError)
 	set.SetOutput(progress)
-	set.IntVar(&p.n, "n", 3, "runs for each row")
-	set.IntVar(&p.jobs, "jobs", 5, "rows measured at a time; they mostly wait")
+	set.IntVar(&p.n, "n", 3, "runs that each row is to have in the end; what -json has already counts")
+	set.IntVar(&p.jobs, "jobs", 5, "runs at a time; they mostly wait")
+	seed := set.Uint64("seed", uint64(rand.Uint32()), "what the moments of the faults are drawn with")
 	set.DurationVar(&p.session, "session", 6*time.Second, "session time of all, in whole seconds")
 	set.DurationVar(&p.patience, "patience", 30*time.Second, "how long without a change ends a run; twice that while nobody leads")
 	only := set.String("only", ".*", "only faults whose name matches this regular expression as a whole")
-	which := set.String("library", "", `only libraries such that this regular expression matches in "coordinator: name"; if empty, all, those on Kubernetes only where its server has been built`)
-	set.StringVar(&p.json, "json", "", "also write everything measured to this file, row by row")
+	which := set.String("library", "", `only libraries such that this regular expression matches in "coordinator: name"; if empty, all, those on Kubernetes and Redis only where the server is there`)
+	set.StringVar(&p.json, "json", "", "keep everything measured in this file, and go on with what it has")
 	from := set.String("from", "", "measure nothing, and print the tables of a file that -json wrote")
 	short := set.Bool("short", false, "only the times with two leaders, a row for each library")
 	file := set.String("into", "", "print into this file, between its lines <!-- table --> and <!-- /table -->; only what is whole")
@@ -51,10 +53,11 @@ func command(ctx context.Context, args []string, out, progress io.Writer) error 
 		printLists(out)
 		return nil
 	}
+	p.seed = uint32(*seed)
 	var r *report
 	var err error
 	if *from != "" {
-		r, err = load(*from)
+		r, err = read(*from)
 	} else if err = p.choose(*only, *which); err == nil {
 		r, err = p.measure(ctx)
 	}
@@ -84,7 +87,11 @@ func printLists(w io.Writer) {
 		fmt.Fprintf(w, "%-12s %s%s: %s.\n", f.name, f.title, outside, f.words)
 	}
 	fmt.Fprintln(w)
+	width := 0
 	for _, l := range libraries {
-		fmt.Fprintf(w, "%-34s acts while %s.\n", l.ID(), l.Asks)
+		width = max(width, len(l.ID()))
+	}
+	for _, l := range libraries {
+		fmt.Fprintf(w, "%-*s acts while %s.\n", width, l.ID(), l.Asks)
 	}
 }

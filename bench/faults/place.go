@@ -14,6 +14,8 @@ import (
 type place struct {
 	*coordtest.Cluster
 	operator operator
+	// promote has another server take over. Nil where the servers see to that themselves.
+	promote func(context.Context) error
 }
 
 // start starts a coordinator as the fault needs it, with the times that it has by default, and
@@ -26,13 +28,13 @@ func start(ctx context.Context, kind string, f fault, session time.Duration) (*p
 		if err != nil {
 			return nil, err
 		}
-		return &place{&e.Cluster, &etcdOperator{addrs: e.Addrs()}}, nil
+		return &place{Cluster: &e.Cluster, operator: &etcdOperator{addrs: e.Addrs()}}, nil
 	case candidate.Consul:
 		c, err := coordtest.StartConsul(ctx, &coordtest.ConsulOptions{Nodes: nodes, Durable: true, MinTTL: session})
 		if err != nil {
 			return nil, err
 		}
-		return &place{&c.Cluster, &consulOperator{addr: c.Addrs()[0]}}, nil
+		return &place{Cluster: &c.Cluster, operator: &consulOperator{addr: c.Addrs()[0]}}, nil
 	case candidate.ZooKeeper:
 		z, err := coordtest.StartZooKeeper(ctx, &coordtest.ZooKeeperOptions{
 			// The times of ZooKeeper's zoo_sample.cfg.
@@ -41,13 +43,26 @@ func start(ctx context.Context, kind string, f fault, session time.Duration) (*p
 		if err != nil {
 			return nil, err
 		}
-		return &place{&z.Cluster, &zookeeperOperator{addr: z.Addrs()[0]}}, nil
+		return &place{Cluster: &z.Cluster, operator: &zookeeperOperator{addr: z.Addrs()[0]}}, nil
 	case candidate.Kubernetes:
 		k, err := coordtest.StartKubernetes(ctx, &coordtest.KubernetesOptions{Etcd: etcdOptions(nodes)})
 		if err != nil {
 			return nil, err
 		}
-		return &place{&k.Cluster, &kubernetesOperator{addr: k.Addrs()[0]}}, nil
+		return &place{Cluster: &k.Cluster, operator: &kubernetesOperator{addr: k.Addrs()[0]}}, nil
+	case candidate.Redis:
+		r, err := coordtest.StartRedis(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return &place{Cluster: &r.Cluster, operator: &redisOperator{addr: r.Addrs()[0]}}, nil
+	case candidate.Postgres:
+		// A primary that is alone, or a standby for which its commits wait.
+		p, err := coordtest.StartPostgres(ctx, &coordtest.PostgresOptions{Standby: nodes > 1, Synchronous: nodes > 1})
+		if err != nil {
+			return nil, err
+		}
+		return &place{Cluster: &p.Cluster, operator: &postgresOperator{addr: p.Addrs()[0]}, promote: p.Promote}, nil
 	}
 	return nil, fmt.Errorf("no coordinator %q", kind)
 }
@@ -60,6 +75,9 @@ func etcdOptions(nodes int) *coordtest.EtcdOptions {
 // leader waits until a server leads the others, and returns it. Servers that have just been
 // started serve, and may elect another leader still.
 func (p *place) leader(ctx context.Context) (*coordtest.Server, error) {
+	if p.promote != nil {
+		return p.Servers()[0], nil
+	}
 	return p.LeaderAfter(ctx, nil)
 }
 

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -12,44 +14,98 @@ import (
 	"github.com/succession-dev/succession/bench/internal/candidate"
 )
 
-// A report is everything that one run of this program measured.
+// A report is everything that was measured into one file, by one run of this program or by several.
 type report struct {
+	Session  string    `json:"session"`
+	N        int       `json:"n"` // runs that each row was to have at last
+	Sittings []sitting `json:"sittings"`
+	Cells    []*cell   `json:"cells"`
+}
+
+// A sitting is one run of this program.
+type sitting struct {
 	Date    string   `json:"date"`
-	Session string   `json:"session"`
-	N       int      `json:"n"`
+	Commit  string   `json:"commit,omitempty"` // of this project; empty is unknown
+	Seed    uint32   `json:"seed,omitempty"`   // of -seed
 	Jobs    int      `json:"jobs"`
 	Machine []string `json:"machine"`
 	Took    string   `json:"took"`
-	// Load is the load average of a minute when measuring began, and after each row. Empty
-	// where the system does not say.
-	Load  []float64 `json:"load,omitempty"`
-	Cells []*cell   `json:"cells"`
+	Load    load     `json:"load,omitzero"`
 }
 
-// noteLoad adds what /proc/loadavg says now. Where there is none the report has no load.
-func (r *report) noteLoad() {
+// A load is what the load average of a minute was. It is zero where the system does not say.
+type load struct {
+	Begin float64 `json:"begin"`
+	End   float64 `json:"end"`
+	Most  float64 `json:"most"`
+}
+
+// note notes what /proc/loadavg says now, if there is one.
+func (l *load) note() {
 	b, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
 		return
 	}
 	var minute float64
 	if _, err := fmt.Sscan(string(b), &minute); err == nil {
-		r.Load = append(r.Load, minute)
+		if l.Begin == 0 {
+			l.Begin = minute
+		}
+		l.End, l.Most = minute, max(l.Most, minute)
 	}
 }
 
 // from says where the numbers come from.
 func (r *report) from() string {
-	parts := slices.Concat([]string{
-		r.Date + ", one run of the program", fmt.Sprintf("n = %d for each row", r.N), "sessions of " + r.Session,
-		fmt.Sprintf("rows at a time: %d", r.Jobs),
-	}, r.Machine)
-	s := strings.Join(parts, ", ") + ". It took " + r.Took
-	if n := len(r.Load); n > 0 {
-		s += fmt.Sprintf("; the load average was %.1f when it began, %.1f when it ended, and %.1f at most",
-			r.Load[0], r.Load[n-1], slices.Max(r.Load))
+	dates, commits, machines := make(map[string]bool), make(map[string]bool), make(map[string]bool)
+	var took time.Duration
+	var most load
+	jobs := 0
+	for i, s := range r.Sittings {
+		dates[s.Date], machines[strings.Join(s.Machine, ", ")] = true, true
+		if s.Commit != "" {
+			commits[s.Commit] = true
+		}
+		d, _ := time.ParseDuration(s.Took) // as this program writes it
+		took, jobs = took+d, max(jobs, s.Jobs)
+		if i == 0 {
+			most.Begin = s.Load.Begin
+		}
+		most.End, most.Most = s.Load.End, max(most.Most, s.Load.Most)
+	}
+	list := func(set map[string]bool) string { return strings.Join(slices.Sorted(maps.Keys(set)), ", ") }
+	s := list(dates)
+	if len(commits) > 0 {
+		s += ", commit " + list(commits)
+	}
+	s += fmt.Sprintf(", n = %s for each row, sessions of %s, runs at a time: %d, %s. It took %s", r.runs(), r.Session, jobs, list(machines), took)
+	if len(r.Sittings) > 1 {
+		s += fmt.Sprintf(" in %d parts", len(r.Sittings))
+	}
+	if most.Most > 0 {
+		s += fmt.Sprintf("; the load average was %.1f when it began, %.1f when it ended, and %.1f at most", most.Begin, most.End, most.Most)
 	}
 	return s + "."
+}
+
+// runs is how many there are for each row.
+func (r *report) runs() string {
+	least, most := r.least(), 0
+	for _, c := range r.Cells {
+		most = max(most, c.tried())
+	}
+	if least == most {
+		return fmt.Sprint(most)
+	}
+	return fmt.Sprintf("%d to %d", least, most)
+}
+
+// least is how many runs there are of the row that has the fewest.
+func (r *report) least() int {
+	if len(r.Cells) == 0 {
+		return 0
+	}
+	return slices.MinFunc(r.Cells, func(a, b *cell) int { return a.tried() - b.tried() }).tried()
 }
 
 // failed returns an error if any run could not be measured.
@@ -60,17 +116,20 @@ func (r *report) failed() error {
 	return nil
 }
 
-// whole returns an error unless everything was measured, as often as it was to be. Kubernetes may
-// be missing as a whole: its server takes minutes to build.
+// whole returns an error unless everything was measured, as often as it was to be. An optional coordinator may
+// be missing as a whole.
 func (r *report) whole() error {
-	kubernetes := slices.ContainsFunc(r.Cells, func(c *cell) bool { return c.Coordinator == candidate.Kubernetes })
+	has := make(map[string]bool) // coordinators
+	for _, c := range r.Cells {
+		has[c.Coordinator] = true
+	}
 	for _, f := range faults {
 		for _, l := range libraries {
-			if !f.possible(l) || l.Coordinator == candidate.Kubernetes && !kubernetes {
+			if !f.possible(l) || candidate.Optional(l.Coordinator) && !has[l.Coordinator] {
 				continue
 			}
-			if c := r.of(f, l); c == nil || len(c.Runs)+len(c.Errors) != r.N {
-				return fmt.Errorf("%s, %s: not measured %d times; only the report of one whole run is for showing", f.name, l.ID(), r.N)
+			if c := r.of(f, l); c == nil || c.tried() < r.N {
+				return fmt.Errorf("%s, %s: not measured %d times; only a whole report is for showing: go on with -json", f.name, l.ID(), r.N)
 			}
 		}
 	}
@@ -87,23 +146,57 @@ func (r *report) of(f fault, l candidate.Library) *cell {
 	return nil
 }
 
+// put adds a row, in the order of the tables, unless it is there.
+func (r *report) put(c *cell) {
+	if slices.Contains(r.Cells, c) {
+		return
+	}
+	r.Cells = append(r.Cells, c)
+	slices.SortStableFunc(r.Cells, func(a, b *cell) int { return slices.Compare(a.rank(), b.rank()) })
+}
+
+// rank is the place of a row in the tables.
+func (c *cell) rank() []int {
+	return []int{
+		slices.IndexFunc(faults, func(f fault) bool { return f.name == c.Fault }),
+		slices.IndexFunc(libraries, func(l candidate.Library) bool { return l.Coordinator == c.Coordinator && l.Name == c.Library }),
+	}
+}
+
 // save writes the report as JSON.
 func (r *report) save(path string) error {
 	b, err := json.MarshalIndent(r, "", "\t")
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, append(b, '\n'), 0o644)
+	// A run that is interrupted while it writes leaves the old file.
+	part := path + ".part"
+	if err := os.WriteFile(part, append(b, '\n'), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(part, path)
 }
 
-// load reads what save wrote.
-func load(path string) (*report, error) {
+// read reads what save wrote.
+func read(path string) (*report, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
 	r := new(report)
 	return r, json.Unmarshal(b, r)
+}
+
+// begun reads what an earlier run wrote, which is to be gone on with. If there is none, it begins a report.
+func begun(path, session string) (*report, error) {
+	r, err := read(path)
+	if path == "" || errors.Is(err, fs.ErrNotExist) {
+		return &report{Session: session}, nil
+	}
+	if err == nil && r.Session != session {
+		err = fmt.Errorf("%s has sessions of %s, and not of %s: begin another file", path, r.Session, session)
+	}
+	return r, err
 }
 
 func today() string { return time.Now().Format(time.DateOnly) }

@@ -30,6 +30,7 @@ type run struct {
 	fault    fault
 	session  time.Duration
 	patience time.Duration
+	seed     uint32
 
 	place    *place
 	version  string // of the servers
@@ -38,6 +39,7 @@ type run struct {
 	events   chan coordtest.PeerEvent
 	leader   *contender
 	next     *contender
+	moment   time.Duration     // of the fault, after the second has joined
 	seat     *coordtest.Server // where the leader sits, if the fault wants that
 
 	notes                notebook
@@ -49,7 +51,9 @@ func never() bool { return false }
 
 // do measures once.
 func (r *run) do(ctx context.Context) (outcome, error) {
-	r.election = fmt.Sprintf("bench-%08x", rand.Uint32())
+	draw := rand.New(rand.NewPCG(uint64(r.seed), 0))
+	r.election = fmt.Sprintf("bench-%08x", draw.Uint32())
+	r.moment = r.session/3 + time.Duration(draw.Int64N(int64(r.session/3)))
 	r.events = make(chan coordtest.PeerEvent, 1000)
 	r.notes = newNotebook(r.election)
 	var err error
@@ -99,7 +103,7 @@ func (r *run) measure(ctx context.Context) error {
 	}
 	// Nothing tells that a candidate of any library waits. The fault comes at a random moment
 	// between two heartbeats.
-	if err := r.wait(ctx, r.session/3+rand.N(r.session/3), never); err != nil {
+	if err := r.wait(ctx, r.moment, never); err != nil {
 		return err
 	}
 	if !r.notes.leads[r.leader.id] || r.notes.leads[r.next.id] {

@@ -28,6 +28,10 @@ func (r *report) short(w io.Writer) {
 
 func (r *report) summary(w io.Writer) {
 	fmt.Fprintln(w, r.from())
+	if n := r.least(); n > 0 {
+		_, high := bounds(0, n)
+		fmt.Fprintf(w, "\nWhere a row has none in n = %d, two lead in at most %.0f %% of such runs, with a confidence of %.0f %%.\n", n, 100*high, 100*confidence)
+	}
 	r.apart(w, "For how long two acted as leader at the same time, worst run, %s", r.wide)
 	if r.has(uncovered) {
 		r.reasons(w)
@@ -97,7 +101,7 @@ func (r *report) wide(w io.Writer, of func(fault) bool) {
 			case c != nil:
 				name = fmt.Sprintf("%s, on %s", c.library(), c.coordinator())
 				row += " " + c.overlap() + " |"
-				bad, runs = bad+c.overlaps(), runs+len(c.Runs)
+				bad, runs = bad+len(c.both()), runs+len(c.Runs)
 			case f.possible(l):
 				row += " not measured |"
 			default:
@@ -112,17 +116,22 @@ func (r *report) wide(w io.Writer, of func(fault) bool) {
 
 // long writes a table of some faults, with a row for each fault on each library.
 func (r *report) long(w io.Writer, of func(fault) bool) {
-	fmt.Fprintln(w, "| fault | coordinator | library | two leaders | nobody leads, worst / median | the old leader stops |")
-	fmt.Fprintln(w, "|---|---|---|---|---|---|")
+	fmt.Fprintf(w, "| fault | coordinator | library | two leaders in | with %.0f %% confidence | for how long, p50 / p90 / worst | nobody leads, p50 / p90 / worst | the old leader stops |\n", 100*confidence)
+	fmt.Fprintln(w, "|---|---|---|---|---|---|---|---|")
 	for _, f := range faults {
 		title := "**" + f.title + "**"
 		for _, c := range r.Cells {
 			if c.Fault == f.name && of(f) {
-				fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s |\n", title, c.coordinator(), c.library(), c.overlap(), c.vacancy(), c.stops())
+				fmt.Fprintf(w, "| %s | %s | %s | %s |\n", title, c.coordinator(), c.library(), c.figures())
 				title = ""
 			}
 		}
 	}
+}
+
+// figures is what a row of the long table says.
+func (c *cell) figures() string {
+	return strings.Join([]string{c.counted(), share(len(c.both()), len(c.Runs)), spread(c.both()), spread(c.vacancies()), c.stops()}, " | ")
 }
 
 // remarks writes what could not be measured, and what candidates complained of.

@@ -2,6 +2,7 @@ package candidate
 
 import (
 	"context"
+	"time"
 
 	"github.com/hashicorp/consul/api"
 )
@@ -9,7 +10,8 @@ import (
 // consulLock elects with the lock of Consul's own client. Its documentation says of Lock:
 // "Returns a channel that is closed if our lock is lost", and asks to call Unlock then. All
 // options but the session's time and name have their defaults: no retries of the monitor, and
-// 15 s of lock-delay.
+// 15 s of lock-delay. Consul's own command asks three times, a second apart, before it believes that the lock is lost, where a server
+// answers that it cannot tell (command/lock/lock.go).
 func consulLock(_ context.Context, s Settings) (func(string) Elector, error) {
 	client, err := api.NewClient(&api.Config{Address: s.Addresses[0]})
 	if err != nil {
@@ -17,9 +19,11 @@ func consulLock(_ context.Context, s Settings) (func(string) Elector, error) {
 	}
 	return func(election string) Elector {
 		return func(ctx context.Context) (Term, error) {
-			lock, err := client.LockOpts(&api.LockOptions{
-				Key: election, Value: []byte(s.ID), SessionName: election, SessionTTL: s.Session.String(),
-			})
+			o := &api.LockOptions{Key: election, Value: []byte(s.ID), SessionName: election, SessionTTL: s.Session.String()}
+			if s.Library.Name == AsCommand {
+				o.MonitorRetries, o.MonitorRetryTime = 3, time.Second
+			}
+			lock, err := client.LockOpts(o)
 			if err != nil {
 				return Term{}, err
 			}

@@ -30,6 +30,7 @@ var Floors = []Library{
 	{Coordinator: Etcd, Name: Floor, Connect: etcdFloor},
 	{Coordinator: Consul, Name: Floor, Connect: consulFloor},
 	{Coordinator: ZooKeeper, Name: Floor, Connect: zkFloor},
+	{Coordinator: Postgres, Name: Floor, Connect: postgresFloor, Unseen: true},
 	{Coordinator: Local, Name: Floor, Connect: localFloor, Unseen: true},
 	{Coordinator: Kubernetes, Name: Floor, Connect: leasesFloor, Unseen: true},
 }

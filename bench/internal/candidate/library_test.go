@@ -12,12 +12,22 @@ func TestChoose(t *testing.T) {
 		t.Skip("the cache of built servers can be made empty on Linux only")
 	}
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("PATH", t.TempDir())
+	there, optional := 0, 0
+	for _, l := range Libraries {
+		if l.Coordinator == Kubernetes {
+			there++
+		}
+		if Optional(l.Coordinator) {
+			optional++
+		}
+	}
 	for which, want := range map[string]struct {
 		n    int
 		says string
 	}{
-		"":                 {len(Libraries) - 2, "cmd/servers kube-apiserver"},
-		"kubernetes":       {2, ""},
+		"":                 {len(Libraries) - optional, "cmd/servers kube-apiserver\nRedis: left out"},
+		"kubernetes":       {there, ""},
 		"^etcd: concurren": {2, ""},
 		"nobody":           {0, ""},
 	} {

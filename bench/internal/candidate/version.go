@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/hashicorp/consul/api"
+	"github.com/jackc/pgx/v5"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/succession-dev/succession/internal/rig/coordtest"
@@ -32,6 +33,8 @@ func (l Library) Version() string {
 		return Unknown
 	case l.Peer != "":
 		return curatorVersion()
+	case l.Copied != "":
+		return l.Copied
 	case l.Module == "":
 		return ""
 	}
@@ -90,9 +93,26 @@ func ServerVersion(ctx context.Context, coordinator, addr string) (string, error
 			return "", err
 		}
 		return fmt.Sprint(self["Config"]["Version"]), nil
+	case Postgres:
+		c, err := pgx.Connect(ctx, PostgresConfig(addr))
+		if err != nil {
+			return "", err
+		}
+		defer c.Close(ctx)
+		// What Debian says of its package follows.
+		version, _, _ := strings.Cut(c.PgConn().ParameterStatus("server_version"), " ")
+		return version, nil
+	case Redis:
+		text, err := coordtest.RedisSays(ctx, addr, "INFO server")
+		if err != nil {
+			return "", err
+		}
+		_, after, _ := strings.Cut(text, "redis_version:")
+		version, _, _ := strings.Cut(after, "\r")
+		return version, nil
 	case Kubernetes:
 		// The server itself does not know: its version is set by the scripts that release it.
-		path, err := coordtest.ServerBinary(ctx, "kube-apiserver")
+		path, err := coordtest.ServerBinary(ctx, apiServer)
 		if err != nil {
 			return "", err
 		}
@@ -109,6 +129,19 @@ func ServerVersion(ctx context.Context, coordinator, addr string) (string, error
 	_, after, _ := strings.Cut(text, "version: ")
 	version, _, _ := strings.Cut(after, "-")
 	return version, nil
+}
+
+// Commit returns the commit of this tree, with a plus sign if anything was changed since but figures and texts. It is empty where there is no git.
+func Commit(ctx context.Context) string {
+	out, err := exec.CommandContext(ctx, "git", "rev-parse", "--short=12", "HEAD").Output()
+	if err != nil {
+		return ""
+	}
+	commit := strings.TrimSpace(string(out))
+	if exec.CommandContext(ctx, "git", "diff", "--quiet", "HEAD", "--", ":/", ":(exclude,top)*.json", ":(exclude,top)*.md").Run() != nil {
+		commit += "+"
+	}
+	return commit
 }
 
 // Machine says what else the numbers depend on.

@@ -4,6 +4,7 @@ package leases
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -12,6 +13,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/succession-dev/succession/internal/rig/coordtest"
@@ -53,7 +56,10 @@ func (b bearer) RoundTrip(req *http.Request) (*http.Response, error) {
 // An object is what this client needs to know of a Lease.
 type object struct {
 	Metadata struct {
-		Name string `json:"name"`
+		Name            string            `json:"name"`
+		ResourceVersion string            `json:"resourceVersion,omitempty"`
+		Labels          map[string]string `json:"labels,omitempty"`
+		Annotations     map[string]string `json:"annotations,omitempty"`
 	} `json:"metadata"`
 }
 
@@ -79,6 +85,35 @@ func (c *Client) List(ctx context.Context, prefix string) (names []string, versi
 		}
 	}
 	return names, list.Metadata.ResourceVersion, nil
+}
+
+// A Member is a Lease that is a place in a line of this project.
+type Member struct {
+	Name     string
+	Session  string // the Lease of the process
+	position int64
+}
+
+// Members returns those who stand in a line of this project, in order. docs/kubernetes.md says what Leases it has.
+func (c *Client) Members(ctx context.Context, election string) (line []Member, err error) {
+	const domain = "succession-dev.github.io/"
+	var list struct{ Items []object }
+	if err := c.call(ctx, http.MethodGet, path+"?labelSelector="+url.QueryEscape(domain+"member"), nil, &list); err != nil {
+		return nil, err
+	}
+	for _, lease := range list.Items {
+		if lease.Metadata.Annotations[domain+"name"] != election {
+			continue
+		}
+		m := Member{Name: lease.Metadata.Name, Session: lease.Metadata.Labels[domain+"of"]}
+		// The position is noted as soon as something is written into the Lease; before, it is the version.
+		if m.position, err = strconv.ParseInt(cmp.Or(lease.Metadata.Annotations[domain+"position"], lease.Metadata.ResourceVersion), 10, 64); err != nil {
+			return nil, err
+		}
+		line = append(line, m)
+	}
+	slices.SortFunc(line, func(a, b Member) int { return cmp.Compare(a.position, b.position) })
+	return line, nil
 }
 
 // Delete deletes a Lease.
