@@ -4,7 +4,10 @@ package kubernetes_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -101,16 +104,27 @@ func reference(t testing.TB) func(context.Context) error {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.CloseIdleConnections)
-	return func(ctx context.Context) error {
-		req, err := http.NewRequestWithContext(ctx, http.MethodDelete, cfg.Host+leases+"/none", nil)
+	ask := func(ctx context.Context, method, path, kind, body string) error {
+		req, err := http.NewRequestWithContext(ctx, method, cfg.Host+leases+path, strings.NewReader(body))
 		if err != nil {
 			return err
 		}
+		req.Header.Set("Content-Type", kind)
 		resp, err := client.Do(req)
 		if err != nil {
 			return err
 		}
-		return resp.Body.Close()
+		if resp.StatusCode >= 300 {
+			err = errors.New(resp.Status)
+		}
+		return errors.Join(err, resp.Body.Close())
+	}
+	if err := ask(t.Context(), http.MethodPost, "", "application/json", `{"metadata": {"name": "reference"}}`); err != nil {
+		t.Fatal(err)
+	}
+	var n atomic.Int64
+	return func(ctx context.Context) error {
+		return ask(ctx, http.MethodPatch, "/reference", "application/merge-patch+json", fmt.Sprintf(`{"metadata": {"annotations": {"n": "%d"}}}`, n.Add(1)))
 	}
 }
 
