@@ -254,15 +254,6 @@ func (f *folder) steps(name string) ([]string, error) {
 	return d.folders()
 }
 
-// sync puts on disk which files are in d.
-func (d dir) sync() error {
-	file, err := d.reopen()
-	if err != nil {
-		return err
-	}
-	return errors.Join(file.Sync(), file.Close())
-}
-
 // reopen opens d for uses for which a descriptor with O_PATH is not enough.
 func (d dir) reopen() (*os.File, error) {
 	fd, err := unix.Openat(d.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)

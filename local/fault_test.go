@@ -249,7 +249,7 @@ func TestStoppedDrawOnce(t *testing.T) {
 		if err := goOn(); err != nil {
 			t.Fatal(err)
 		}
-		path := filepath.Join(dir, "@counter")
+		path := filepath.Join(dir, "@next")
 		before, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
