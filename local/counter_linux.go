@@ -271,7 +271,14 @@ func (f *folder) note(c counter, next, synced uint64) error {
 			return err
 		}
 		defer unix.Close(fd)
-		if is.Size != int64(len(data)) || is.Nlink != 1 { // it may be a file from elsewhere
+		// It may be torn, or a file from elsewhere. That is replaced, and not written to.
+		if is.Size != int64(len(data)) || is.Nlink != 1 {
+			return nil
+		}
+		was := make([]byte, len(data))
+		if n, err := unix.Pread(fd, was, 0); err != nil || n != len(was) {
+			return nil
+		} else if _, _, err := parseNext(was); err != nil {
 			return nil
 		}
 		n, err := unix.Pwrite(fd, data, 0)

@@ -168,3 +168,108 @@ func TestTornLine(t *testing.T) {
 		})
 	}
 }
+
+// TestProbeWhileJoining has somebody test the locks of all FIFOs, as one does who has found a torn @line, while others
+// make theirs. Nobody fails to join because of that.
+func TestProbeWhileJoining(t *testing.T) {
+	b, err := New(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	ctx := t.Context()
+	s, err := b.Session(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := s.Join(ctx, "e", "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Leave(ctx, first.Member); err != nil {
+		t.Fatal(err)
+	}
+	d, err := folderOf(b).dir("e")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.close()
+	var probes sync.WaitGroup
+	defer probes.Wait()
+	stop := make(chan struct{})
+	defer close(stop)
+	for range 4 {
+		probes.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if _, err := d.anyHeld(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for range 500 {
+		j, err := s.Join(ctx, "e", "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Leave(ctx, j.Member); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestUnpinAgain has a pinned member whose process lives, and a Leave of another one that fails when it has taken the member
+// out of @state and has not synced that, as when it is killed. The member is then not one that is not pinned: the next Leave
+// removes it.
+func TestUnpinAgain(t *testing.T) {
+	dir := t.TempDir()
+	ctx := t.Context()
+	var sessions [2]backend.Session
+	for i := range sessions {
+		b, err := New(dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		if sessions[i], err = b.Session(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	owner, other := sessions[0], sessions[1]
+	j, err := owner.Join(ctx, "e", "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := owner.Pin(ctx, j.Member, backend.Header{}, backend.Absent); err != nil {
+		t.Fatal(err)
+	}
+	m := j.Member
+	m.Pinned = true
+	old := fsync
+	t.Cleanup(func() { fsync = old })
+	fsync = func(fd int) error {
+		var is unix.Stat_t
+		if err := unix.Fstat(fd, &is); err == nil && is.Mode&unix.S_IFMT == unix.S_IFDIR {
+			return unix.EIO
+		}
+		return nil
+	}
+	if err := other.Leave(ctx, m); !errors.Is(err, backend.ErrUnavailable) {
+		t.Errorf("Leave that is not synced: %v, want ErrUnavailable", err)
+	}
+	if err := other.Leave(ctx, m); !errors.Is(err, backend.ErrUnavailable) {
+		t.Errorf("Leave of what has gone, which is not synced: %v, want ErrUnavailable", err)
+	}
+	fsync = old
+	if err := other.Leave(ctx, m); err != nil {
+		t.Errorf("Leave again: %v", err)
+	}
+	if l, err := other.Line(ctx, "e"); err != nil || len(l.Members) != 0 {
+		t.Errorf("%+v, %v", l, err)
+	}
+}
