@@ -331,8 +331,6 @@ const (
 	lockName    = "@lock"
 	counterName = "@counter"
 	nextName    = "@next"
-	stateName   = "@state"
-	lineName    = "@line"
 	fifoPrefix  = "@n_"
 )
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 
 	"github.com/succession-dev/succession/backend"
@@ -80,14 +81,14 @@ func (im *image) join(again lines) error {
 		all[m.Position] = m
 	}
 	st := &state{members: slices.SortedFunc(maps.Values(all), func(a, b backend.Member) int { return cmp.Compare(a.Position, b.Position) })}
-	im.line = lines{name: im.name, path: im.pins.path, text: st.text(func(backend.Member) bool { return true })}
+	im.line = lines{name: im.name, top: im.pins.top, text: st.text(func(backend.Member) bool { return true })}
 	return nil
 }
 
-// parseRecord reads the body of a @state, except the members.
-func parseRecord(path, name string, body []byte) (*state, lines, error) {
+// parseRecord reads the body of a @state, except the members. top is the path of the top folder, for messages.
+func parseRecord(top, name string, body []byte) (*state, lines, error) {
 	s := &state{name: name, version: backend.Absent}
-	pins, err := parseLines(kindState, path, name, body)
+	pins, err := parseLines(kindState, top, name, body)
 	if err != nil {
 		return nil, pins, err
 	}
@@ -112,15 +113,15 @@ func parseRecord(path, name string, body []byte) (*state, lines, error) {
 // Lines are members as text, a line for each, by position.
 type lines struct {
 	kind string // of the file; "" if some members are from one file and some from the other
-	path string // of the file
+	top  string // the path of the top folder
 	name string
 	text []byte
 	torn bool // the file cannot be read, and need not be: see [dir.line]
 }
 
 // parseLines reads the body of a @line, except the members. Of a @state, the text then begins with the record.
-func parseLines(kind, path, name string, body []byte) (lines, error) {
-	l := lines{kind: kind, path: path, name: name}
+func parseLines(kind, top, name string, body []byte) (lines, error) {
+	l := lines{kind: kind, top: top, name: name}
 	text, ok := bytes.CutPrefix(body, nameLine(name))
 	if !ok {
 		return l, fmt.Errorf("it is not that of %s; a folder was renamed, or the file system takes upper and lower case for the same", name)
@@ -130,6 +131,15 @@ func parseLines(kind, path, name string, body []byte) (lines, error) {
 	}
 	l.text = text
 	return l, nil
+}
+
+// path returns the path of the file, for messages.
+func (l *lines) path() string {
+	file := stateName
+	if l.kind == kindLine {
+		file = lineName
+	}
+	return filepath.Join(l.top, filepath.FromSlash(l.name), file)
 }
 
 // encode returns the body of a @line.
@@ -142,7 +152,7 @@ func (l *lines) member(at int) (m backend.Member, next int, err error) {
 		err = fmt.Errorf("%s does not belong here", m.Key)
 	}
 	if err != nil {
-		err = damagedState(l.path, l.name, err)
+		err = damagedState(l.path(), l.name, err)
 	}
 	return m, at + len(text) + 1, err
 }
@@ -198,7 +208,7 @@ func (l *lines) whole() (members []backend.Member, err error) {
 			return nil, err
 		}
 		if m.Position <= last {
-			return nil, damagedState(l.path, l.name, fmt.Errorf("%s is out of order", m.Key))
+			return nil, damagedState(l.path(), l.name, fmt.Errorf("%s is out of order", m.Key))
 		}
 		members, last, at = append(members, m), m.Position, next
 	}

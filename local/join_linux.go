@@ -181,7 +181,7 @@ func (s *session) add(im *image, js []*joining, first uint64) error {
 	if js[0].m.Pinned {
 		err = s.dir.keep(im.name, im.encodeWith(im.pins.text))
 	} else {
-		err = s.dir.keepNot(im.loose)
+		err = d.keepNot(im.loose)
 	}
 	s.mu.Lock()
 	for i, j := range js {

@@ -65,6 +65,9 @@ func (d dir) giveMade(fd int, file string, kind, perm uint32) error {
 	if !ours {
 		return fmt.Errorf("%w: somebody has replaced %s while it was made", backend.ErrDenied, d.path(file))
 	}
+	if !d.top.gives() && is.Mode&0o7777 == perm {
+		return nil
+	}
 	if err := d.top.give(fd, perm); err != nil {
 		return d.fail("chmod", file, err)
 	}
@@ -156,8 +159,8 @@ func move(from int, old string, to int, name string) error {
 // caller holds the lock of lockByte. If replace fails, the file is as it was. If it fails with
 // [backend.ErrUnavailable], the file may have been replaced.
 func (f *folder) replace(name, file string, lockByte int64, data []byte, keep bool) error {
-	if len(data) > maxFile {
-		return fmt.Errorf("%w: %s would have %d bytes, and at most %d are possible", backend.ErrUnavailable, f.at(name, file), len(data), maxFile)
+	if err := checkSize(len(data), f.at(name, file)); err != nil {
+		return err
 	}
 	return f.do(func(top dir) error {
 		tmp := tmp(lockByte)
@@ -185,6 +188,14 @@ func (f *folder) replace(name, file string, lockByte int64, data []byte, keep bo
 		}
 		return err
 	})
+}
+
+// checkSize refuses a file that nobody would read.
+func checkSize(size int, path string) error {
+	if size > maxFile {
+		return fmt.Errorf("%w: %s would have %d bytes, and at most %d are possible", backend.ErrUnavailable, path, size, maxFile)
+	}
+	return nil
 }
 
 // place moves the file tmp of the top folder to its place in d. moved says that it is there. If d has been removed,

@@ -274,9 +274,9 @@ var (
 	lineNames   = []string{"e", "a/e", "a/b/e"}
 )
 
-// power does n random steps and loses the power at random moments. It returns the first promise that was broken, and how
-// often the power was lost.
-func power(t *testing.T, seed uint64, n int, skip string, fail float64) (broken error, losses int) {
+// power does n random steps and loses the power at random moments. It returns how often the power was lost, and the first
+// promise that was broken.
+func power(t *testing.T, seed uint64, n int, skip string, fail float64) (losses int, broken error) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	l := &load{t: t, rng: rng, disk: newDisk(t, rng), promise: promise{records: make(map[string]map[string]bool), pins: make(map[string]map[string]bool)}}
 	l.disk.skip, l.disk.fail = skip, fail
@@ -303,7 +303,7 @@ func power(t *testing.T, seed uint64, n int, skip string, fail float64) (broken 
 	for _, b := range l.backends {
 		b.Close()
 	}
-	return broken, losses
+	return losses, broken
 }
 
 // session opens another session, and ends one if there are enough.
@@ -556,7 +556,7 @@ func TestPowerLoss(t *testing.T) {
 	all := 0
 	for seed := range uint64(6) {
 		for _, fail := range []float64{0, 0.2} {
-			broken, losses := power(t, seed, 50, "", fail)
+			losses, broken := power(t, seed, 50, "", fail)
 			if broken != nil {
 				t.Fatalf("seed %d, %v of the syncs fail: %v", seed, fail, broken)
 			}
@@ -573,7 +573,7 @@ func TestEachSyncIsNeeded(t *testing.T) {
 	for _, skip := range []string{"write", "write of a counter", "place", "place of a counter", "syncPath", "syncAbove", "store", "confirm"} {
 		t.Run(skip, func(t *testing.T) {
 			for seed := range uint64(200) {
-				if broken, _ := power(t, seed, 60, skip, 0.2); broken != nil {
+				if _, broken := power(t, seed, 60, skip, 0.2); broken != nil {
 					t.Logf("seed %d: %v", seed, broken)
 					return
 				}

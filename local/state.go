@@ -24,6 +24,12 @@ type state struct {
 // limit is above every position and version. The rest of int64 is for the fence in tokens.
 const limit = 1 << 62
 
+// The files of a name.
+const (
+	stateName = "@state"
+	lineName  = "@line"
+)
+
 // The kinds of file, as their first line names them, and the version of their format. What an earlier
 // version of this package wrote is refused, and the other way round, because the two would not see each
 // other's members.
@@ -85,7 +91,7 @@ func (s *state) encodeWith(pins []byte) []byte {
 }
 
 // nameLine is the first line below that of the kind. It tells when a folder was renamed.
-func nameLine(name string) []byte { return fmt.Appendf(nil, "name %s\n", name) }
+func nameLine(name string) []byte { return []byte("name " + name + "\n") }
 
 // text returns the lines of the members that which reports.
 func (s *state) text(which func(backend.Member) bool) (b []byte) {

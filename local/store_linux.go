@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/succession-dev/succession/backend"
 )
 
@@ -23,7 +25,7 @@ func (f *folder) load(name string) (*state, error) {
 func (f *folder) read(name string) (*image, error) {
 	d, err := f.dir(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		im := &image{state: *absent(name), pins: f.noLines(kindState, name), loose: f.noLines(kindLine, name)}
+		im := &image{state: *absent(name), pins: lines{kind: kindState, top: f.path, name: name}, loose: lines{kind: kindLine, top: f.path, name: name}}
 		return im, im.join(lines{})
 	}
 	if err != nil {
@@ -59,7 +61,7 @@ func (d dir) image(name string) (*image, error) {
 func (f *folder) record(name string) (*state, lines, error) {
 	d, err := f.dir(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return absent(name), f.noLines(kindState, name), nil
+		return absent(name), lines{}, nil
 	}
 	if err != nil {
 		return nil, lines{}, err
@@ -70,32 +72,22 @@ func (f *folder) record(name string) (*state, lines, error) {
 
 // record is [folder.record] for callers that have opened the folder of the name.
 func (d dir) record(name string) (*state, lines, error) {
-	path := d.path(stateName)
-	file, err := d.read(stateName)
-	if errors.Is(err, fs.ErrNotExist) {
-		return absent(name), lines{kind: kindState, path: path, name: name}, nil
+	file, err := d.tryRead(stateName)
+	if err == unix.ENOENT {
+		return absent(name), lines{kind: kindState, top: d.top.path, name: name}, nil
 	}
 	if err != nil {
-		return nil, lines{}, err
+		return nil, lines{}, d.explain("read", stateName, err)
 	}
 	body, err := unseal(kindState, file)
 	if err == nil {
 		var st *state
 		var pins lines
-		if st, pins, err = parseRecord(path, name, body); err == nil {
+		if st, pins, err = parseRecord(d.top.path, name, body); err == nil {
 			return st, pins, nil
 		}
 	}
-	return nil, lines{}, damagedState(path, name, err)
-}
-
-// noLines are those of a file that is not there.
-func (f *folder) noLines(kind, name string) lines {
-	file := stateName
-	if kind == kindLine {
-		file = lineName
-	}
-	return lines{kind: kind, path: f.at(name, file), name: name}
+	return nil, lines{}, damagedState(d.path(stateName), name, err)
 }
 
 // absent returns the state of a name that has none.
@@ -108,23 +100,23 @@ func absent(name string) *state { return &state{name: name, version: backend.Abs
 // read is as good as none if nobody holds a FIFO of the folder, because then no member stands that is not pinned.
 // Otherwise a member may stand, and the file has been damaged since.
 func (d dir) line(name string) (l lines, err error) {
-	empty := lines{kind: kindLine, path: d.path(lineName), name: name}
+	empty := lines{kind: kindLine, top: d.top.path, name: name}
 	for again := false; ; again = true {
-		file, err := d.read(lineName)
-		if errors.Is(err, fs.ErrNotExist) {
+		file, err := d.tryRead(lineName)
+		if err == unix.ENOENT {
 			return empty, nil
 		}
 		if err != nil {
-			return l, err
+			return l, d.explain("read", lineName, err)
 		}
 		body, err := unseal(kindLine, file)
 		if err == nil {
-			if l, err = parseLines(kindLine, empty.path, name, body); err == nil {
+			if l, err = parseLines(kindLine, empty.top, name, body); err == nil {
 				return l, nil
 			}
 		}
 		if again {
-			return l, damagedLine(empty.path, name, err)
+			return l, damagedLine(empty.path(), name, err)
 		}
 		if held, err := d.anyHeld(); err != nil {
 			return l, err
@@ -175,6 +167,25 @@ func (f *folder) takeOut(im *image, position uint64) error {
 	st := &state{members: members}
 	im.loose.text = st.text(func(m backend.Member) bool { return m.Position != position })
 	return f.keepNot(im.loose)
+}
+
+// keepNot is [folder.keepNot] for callers that have opened the folder of the name, and know that it is not empty.
+func (d dir) keepNot(l lines) error {
+	return d.top.do(func(top dir) error {
+		tmp := tmp(lockByte(l.name))
+		data := seal(kindLine, l.encode())
+		err := checkSize(len(data), d.path(lineName))
+		if err == nil {
+			err = top.write(tmp, data, false)
+		}
+		if err == nil {
+			err = d.explain("rename", lineName, swap(top, tmp, d, lineName))
+		}
+		if err != nil {
+			_ = top.remove(tmp)
+		}
+		return err
+	})
 }
 
 // store replaces @state, which has the record of st and its pinned members. The caller holds the
