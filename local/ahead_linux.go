@@ -11,7 +11,7 @@ import (
 	"github.com/succession-dev/succession/backend/kit"
 )
 
-// Ahead says who stands just in front of m; see [backend.Session]. It reads one file, and
+// Ahead says who stands just in front of m; see [backend.Session]. It reads two files, and
 // tests the locks of m and of the members in front of it that it would wait for, from the
 // nearest on, until it finds one that stands. It does not test a member again that it has found
 // gone.
@@ -55,11 +55,11 @@ func (s *session) look(m backend.Member, settled bool, let uint64) (p backend.Pl
 		return p, false, err
 	}
 	defer d.close()
-	im, err := s.dir.readIn(d, m.Line)
+	im, err := d.image(m.Line)
 	if err != nil {
 		return p, false, err
 	}
-	self, stands, err := im.get(m.Position)
+	self, stands, err := im.line.get(m.Position)
 	if err == nil && !stands {
 		err = backend.ErrNotMember
 	}
@@ -79,11 +79,11 @@ func (s *session) look(m backend.Member, settled bool, let uint64) (p backend.Pl
 		return p, false, err
 	}
 	var ahead *backend.Member
-	at, err := im.find(known.front + 1)
+	at, err := im.line.find(known.front + 1)
 	for err == nil && at > 0 && ahead == nil {
 		var other backend.Member
-		at = im.lineOf(at - 1)
-		if other, _, err = im.member(at); err != nil || other.Position < known.head {
+		at = im.line.begin(at - 1)
+		if other, _, err = im.line.member(at); err != nil || other.Position < known.head {
 			break
 		}
 		if self.Shared && other.Shared {

@@ -4,6 +4,7 @@ package local_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/local"
+	"github.com/succession-dev/succession/recipes/lock"
 )
 
 func benchSession(b *testing.B) backend.Session {
@@ -216,6 +218,50 @@ func BenchmarkJoin(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkLock is the time of taking a lock that nobody else wants, and of releasing it. Beside it stands
+// the floor in the same run: to make a FIFO, to lock it, to unlock it and to remove it.
+func BenchmarkLock(b *testing.B) {
+	l, err := local.New(b.TempDir(), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	mutex := lock.NewMutex(l, "a/lock", nil)
+	path := filepath.Join(b.TempDir(), "fifo")
+	var took, bare []time.Duration
+	for b.Loop() {
+		start := time.Now()
+		if err := bareLock(path); err != nil {
+			b.Fatal(err)
+		}
+		bare = append(bare, time.Since(start))
+		start = time.Now()
+		held, err := mutex.Lock(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := held.Unlock(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		took = append(took, time.Since(start))
+	}
+	b.ReportMetric(quantile(took, 50), "p50-µs")
+	b.ReportMetric(quantile(took, 99), "p99-µs")
+	b.ReportMetric(quantile(bare, 50), "floor-p50-µs")
+}
+
+// bareLock makes a FIFO at the path, locks it, and removes it.
+func bareLock(path string) error {
+	if err := unix.Mkfifo(path, 0o600); err != nil {
+		return err
+	}
+	fd, err := unix.Open(path, unix.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(unix.Flock(fd, unix.LOCK_EX), unix.Close(fd), unix.Unlink(path))
 }
 
 // BenchmarkAhead is the time of asking who is ahead of the last in line.

@@ -21,8 +21,8 @@ func (s *session) Free(ctx context.Context, items, claims string) (m backend.Mem
 		return m, err
 	}
 	var first []backend.Member
-	for at := 0; at < len(im.line) && len(first) <= len(taken.members); {
-		if m, at, err = im.member(at); err != nil {
+	for at := 0; at < len(im.line.text) && len(first) <= len(taken.members); {
+		if m, at, err = im.line.member(at); err != nil {
 			return m, err
 		}
 		if !m.Pinned { // a candidate stands here, or has gone

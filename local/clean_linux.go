@@ -95,8 +95,8 @@ func (c *cleaner) list(f *folder, name string) {
 }
 
 // removeUnused removes the folder of a name unless it has been used lately, has a record, or has
-// members. It does nothing if the name is locked, or if there is no @state: then the folder is not
-// known to be one of this package.
+// members. It does nothing if the name is locked, or if there is neither @state nor @line: then the folder is
+// not known to be one of this package.
 func (f *folder) removeUnused(name string) {
 	if !f.unused(name) {
 		return
@@ -110,26 +110,28 @@ func (f *folder) removeUnused(name string) {
 		return
 	}
 	st, err := f.load(name)
-	if err != nil || !f.hasState(name) || st.version != backend.Absent || f.drop(st) != nil || len(st.members) > 0 {
+	if err != nil || !f.hasFiles(name) || st.version != backend.Absent || f.drop(st) != nil || len(st.members) > 0 {
 		return
 	}
 	f.sweep(&image{state: *st})
 	if d, err := f.dir(name); err == nil {
+		_ = d.remove(lineName)
 		_ = d.remove(stateName) // if the machine fails, it may be there again, and says that nobody stands
 		d.close()
 		f.tidy(name)
 	}
 }
 
-// hasState reports whether there is a @state in the folder of a name.
-func (f *folder) hasState(name string) bool {
+// hasFiles reports whether there is a @state or a @line in the folder of a name.
+func (f *folder) hasFiles(name string) bool {
 	d, err := f.dir(name)
 	if err != nil {
 		return false
 	}
 	defer d.close()
-	_, err = d.stat(stateName)
-	return err == nil
+	_, noState := d.stat(stateName)
+	_, noLine := d.stat(lineName)
+	return noState == nil || noLine == nil
 }
 
 // unused reports whether nothing in the folder of a name was made, replaced or removed lately.

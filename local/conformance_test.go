@@ -64,7 +64,7 @@ func harness(t *testing.T) conformance.Harness {
 	}
 }
 
-// syncs makes a file in the folder and brings it to the disk, as a join does.
+// syncs makes a file in the folder and brings it to the disk, as a write of a record does.
 func syncs(dir string) error {
 	f, err := os.CreateTemp(dir, "")
 	if err != nil {

@@ -24,3 +24,20 @@ func FuzzCounter(f *testing.F) {
 		}
 	})
 }
+
+// FuzzNext says the same of what is next.
+func FuzzNext(f *testing.F) {
+	f.Add(formatNext(1, 1024))
+	f.Add(formatNext(limit-2, limit-1))
+	f.Add(seal(kindNext, []byte("1 2\n")))
+	f.Add(seal(kindNext, []byte("00000000000000000002 00000000000000000001\n")))
+	f.Fuzz(func(t *testing.T, file []byte) {
+		next, synced, err := parseNext(file)
+		if err != nil {
+			return
+		}
+		if again := formatNext(next, synced); !bytes.Equal(again, file) {
+			t.Errorf("%q is read as %d and %d, which is written as %q", file, next, synced, again)
+		}
+	})
+}

@@ -116,6 +116,20 @@ func (d dir) fail(op, file string, err error) error {
 // does if the file has another name elsewhere and does not belong to the folder's owner: a stranger
 // may have made that link, and a read from a FIFO takes its contents.
 func (d dir) open(file string, flags int, kind uint32) (fd int, is unix.Stat_t, err error) {
+	fd, is, err = d.tryOpen(file, flags, kind)
+	return fd, is, d.explain("open", file, err)
+}
+
+// explain is fail for an error that may be a plain one of the system, or none.
+func (d dir) explain(op, file string, err error) error {
+	if errno, ok := err.(unix.Errno); ok {
+		return d.fail(op, file, errno)
+	}
+	return err
+}
+
+// tryOpen is open without the words around an error of the system: an heir finds that some file is not there.
+func (d dir) tryOpen(file string, flags int, kind uint32) (fd int, is unix.Stat_t, err error) {
 	flags |= unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
 	fd, err = unix.Openat(d.fd, file, flags, 0)
 	if err == unix.EPERM && flags&unix.O_NOATIME != 0 { // only the file's owner and root may have that (open(2))
@@ -124,7 +138,6 @@ func (d dir) open(file string, flags int, kind uint32) (fd int, is unix.Stat_t, 
 	switch err {
 	case nil:
 		if err = unix.Fstat(fd, &is); err != nil {
-			err = d.fail("stat", file, err)
 		} else if is.Mode&unix.S_IFMT != kind {
 			err = d.strange(file, kind)
 		} else if is.Nlink > 1 && is.Uid != d.top.uid && file != lockName { // @lock has two while it is made
@@ -135,8 +148,6 @@ func (d dir) open(file string, flags int, kind uint32) (fd int, is unix.Stat_t, 
 		}
 	case unix.ELOOP, unix.ENXIO, unix.EISDIR: // a link, a socket, a folder
 		err = d.strange(file, kind)
-	default:
-		err = d.fail("open", file, err)
 	}
 	return fd, is, err
 }
@@ -152,13 +163,19 @@ func (d dir) strange(file string, kind uint32) error {
 // maxFile is the largest size of a file. Larger files are neither written nor read.
 const maxFile = 64 << 20
 
-// read reads a file that never changes in place. It does without package os, which would offer the
+// read reads a file that is replaced, and never changes in place. It does without package os, which would offer the
 // descriptor to the poller and look for more at the end, because an heir reads it on its way to
 // leadership.
 func (d dir) read(file string) ([]byte, error) {
+	data, err := d.tryRead(file)
+	return data, d.explain("read", file, err)
+}
+
+// tryRead is read as tryOpen is open.
+func (d dir) tryRead(file string) ([]byte, error) {
 	// Without O_NOATIME the first reader of a file would write the time, and might then wait for a
 	// write to the disk that is under way.
-	fd, is, err := d.open(file, unix.O_RDONLY|unix.O_NOATIME, unix.S_IFREG)
+	fd, is, err := d.tryOpen(file, unix.O_RDONLY|unix.O_NOATIME, unix.S_IFREG)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +189,7 @@ func (d dir) read(file string) ([]byte, error) {
 		switch {
 		case err == unix.EINTR:
 		case err != nil:
-			return nil, d.fail("read", file, err)
+			return nil, err
 		case n == 0: // the file was cut off
 			return data[:done], nil
 		default:
@@ -252,15 +269,6 @@ func (f *folder) steps(name string) ([]string, error) {
 	}
 	defer d.close()
 	return d.folders()
-}
-
-// sync puts on disk which files are in d.
-func (d dir) sync() error {
-	file, err := d.reopen()
-	if err != nil {
-		return err
-	}
-	return errors.Join(file.Sync(), file.Close())
 }
 
 // reopen opens d for uses for which a descriptor with O_PATH is not enough.

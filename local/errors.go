@@ -26,6 +26,11 @@ func damagedState(path, name string, why error) error {
 		ErrDamaged, path, why, name)
 }
 
+// damagedLine says that the @line at path is damaged, and that somebody stands whom it may have listed.
+func damagedLine(path, name string, why error) error {
+	return fmt.Errorf("%w: %s: %w. Put a good copy back, or remove it: the candidates of %s then join anew", ErrDamaged, path, why, name)
+}
+
 // wrap returns err, which may come from the system, as the error of an operation.
 func wrap(op, name string, err error) error { return driver.Wrap(op, name, classify(err)) }
 

@@ -100,7 +100,7 @@ func Joining(b *Backend, line string) int {
 	s := b.sessions.Newest().(*session)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.joins[line])
+	return len(s.joins[queue{line: line}])
 }
 
 // LockByte returns the byte of @lock that earlier versions lock to write to a name.
@@ -128,7 +128,10 @@ func OpenLock(path string) (file *os.File, err error) {
 	f := newFolder(path, false, new(past))
 	defer f.close()
 	err = f.do(func(top dir) error {
-		file, err = top.openLock(unix.O_RDWR)
+		fd, err := top.openLock(unix.O_RDWR)
+		if err == nil {
+			file = os.NewFile(uintptr(fd), path)
+		}
 		return err
 	})
 	return file, err

@@ -249,7 +249,7 @@ func TestStoppedDrawOnce(t *testing.T) {
 		if err := goOn(); err != nil {
 			t.Fatal(err)
 		}
-		path := filepath.Join(dir, "@counter")
+		path := filepath.Join(dir, "@next")
 		before, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -277,8 +277,9 @@ func TestStoppedWriterHere(t *testing.T) {
 	blocked(t, "Join", waits)
 	for i := range 300 { // more than there could be queues
 		within, cancel := context.WithTimeout(t.Context(), prompt)
-		if err := s.Delete(within, fmt.Sprint("r", i), nil); err != nil { // locks, and need not write
-			t.Errorf("Delete: %v", err)
+		// This locks, and need not write.
+		if _, err := s.Put(within, fmt.Sprint("r", i), nil, &backend.If{Version: 1}); !errors.Is(err, backend.ErrVersion) {
+			t.Errorf("Put: %v, want ErrVersion", err)
 		}
 		cancel()
 		if t.Failed() {

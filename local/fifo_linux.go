@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -22,26 +23,12 @@ type place struct {
 	rest func() // the work that WatchPlace left when the member was first; nil if none
 }
 
-// stand makes the FIFO of a member and locks it. The caller holds the line's lock, and
-// @state does not list the member yet, so nobody else looks at the FIFO before it is locked.
-func (f *folder) stand(line string, position uint64) (*place, error) {
+// stand makes the FIFO of a member of the line of d and locks it. It fails with [fs.ErrNotExist] if d was removed. The caller holds the line's lock, and
+// @line does not list the member yet, so nobody else looks at the FIFO before it is locked, but for those who
+// have found a @line that a power loss had torn; see [dir.line]. They hold it for a moment.
+func (f *folder) stand(d dir, line string, position uint64) (*place, error) {
 	name := fifoName(position)
-	var d dir
-	var err error
-	for range 100 { // as in folder.make
-		if d, err = f.make(line, lockByte(line)); err != nil {
-			return nil, err
-		}
-		if err = unix.Mkfifoat(d.fd, name, 0o600); err != unix.ENOENT {
-			break
-		}
-		d.close()
-	}
-	if err == unix.ENOENT {
-		return nil, d.fail("mkfifo", name, err)
-	}
-	defer d.close()
-	if err != nil {
+	if err := unix.Mkfifoat(d.fd, name, 0o600); err != nil {
 		return nil, d.fail("mkfifo", name, err)
 	}
 	// The FIFO must have a writer as long as the member stands. To open it for writing only
@@ -55,7 +42,12 @@ func (f *folder) stand(line string, position uint64) (*place, error) {
 	p := &place{dir: f, line: line, position: position, fd: fd}
 	p.known = known{own: true, path: d.path(name), dev: is.Dev, ino: is.Ino, front: position - 1}
 	if err = d.giveMade(fd, name, unix.S_IFIFO, d.top.filePerm()); err == nil {
-		if err = lockNow(fd, unix.LOCK_EX); err != nil {
+		err = lockNow(fd, unix.LOCK_EX)
+		for tries := 0; err == unix.EWOULDBLOCK && tries < 1000; tries++ {
+			time.Sleep(50 * time.Microsecond)
+			err = lockNow(fd, unix.LOCK_EX)
+		}
+		if err != nil {
 			err = d.fail("lock", name, err)
 		}
 	}
@@ -125,8 +117,10 @@ const (
 // probe returns the presence of the member of the line of d at a position. It does not block. The
 // shared lock that it takes for a moment disturbs nobody: once nobody holds a FIFO, nobody
 // locks it exclusively again.
-func (d dir) probe(position uint64) (presence, error) {
-	name := fifoName(position)
+func (d dir) probe(position uint64) (presence, error) { return d.probeFIFO(fifoName(position)) }
+
+// probeFIFO is probe for a file that may also be that of a member who is just joining; see [dir.line].
+func (d dir) probeFIFO(name string) (presence, error) {
 	// Not with package os, which would give the descriptor to the poller.
 	fd, _, err := d.open(name, unix.O_RDONLY, unix.S_IFIFO)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -33,7 +33,9 @@ type folder struct {
 	gates  map[string]*gate // by name: the gates that a hold passes or waits at
 
 	opening sync.Mutex // held by the goroutine that opens @lock to write
-	counter counter    // the counter that was last locked; used behind the gate of the counters
+	// These two are used behind the gate of the counters.
+	counter counter // the counter that was last locked
+	drawn   bool    // a number was drawn
 }
 
 // past is what a backend knows from the folders that its sessions have had.
@@ -187,8 +189,7 @@ func (f *folder) checkLinks(path string, fd int, owner uint32) error {
 	return nil
 }
 
-// makeTop makes the folder, unless it is there, for this user alone, and opens it. Each folder that is
-// new is on disk when makeTop returns. It starts at a folder that it has opened and checked, and
+// makeTop makes the folder, unless it is there, for this user alone, and opens it. It starts at a folder that it has opened and checked, and
 // follows no link below: another user may put one there meanwhile.
 func (f *folder) makeTop() error {
 	at, above, err := f.above()
@@ -227,17 +228,13 @@ func (f *folder) above() (fd int, path string, err error) {
 	}
 }
 
-// mkdirat and fsync are replaced by tests: nothing else shows that fsync was called, and when.
-var (
-	mkdirat = unix.Mkdirat
-	fsync   = unix.Fsync
-)
+// mkdirat is replaced by tests: nothing else shows when it was called.
+var mkdirat = unix.Mkdirat
 
 // makeStep makes the folder step of at, which is at path, unless it is there, and opens it.
 func makeStep(at int, path, step string) (fd int, err error) {
-	made := mkdirat(at, step, 0o700)
-	if made != nil && made != unix.EEXIST {
-		return fd, &fs.PathError{Op: "mkdir", Path: filepath.Join(path, step), Err: made}
+	if err = mkdirat(at, step, 0o700); err != nil && err != unix.EEXIST {
+		return fd, &fs.PathError{Op: "mkdir", Path: filepath.Join(path, step), Err: err}
 	}
 	fd, err = unix.Openat(at, step, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	switch err {
@@ -247,28 +244,7 @@ func makeStep(at int, path, step string) (fd int, err error) {
 	default:
 		return fd, &fs.PathError{Op: "mkdir", Path: filepath.Join(path, step), Err: err}
 	}
-	if made == nil {
-		if err = syncDir(at, path); err != nil {
-			unix.Close(fd)
-		}
-	}
-	return fd, err
-}
-
-// syncDir puts on disk which files are in a folder.
-func syncDir(at int, path string) error {
-	fd, err := unix.Openat(at, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err == unix.EACCES { // its owner lets others make folders there, but not read it
-		return nil
-	}
-	if err == nil {
-		err = fsync(fd)
-		unix.Close(fd)
-	}
-	if err != nil {
-		return &fs.PathError{Op: "sync", Path: path, Err: err}
-	}
-	return nil
+	return fd, nil
 }
 
 // moved returns nil as long as the path leads to the folder that is open. Otherwise the folder was moved
@@ -354,7 +330,7 @@ func (f *folder) fifo(line string, position uint64) string {
 const (
 	lockName    = "@lock"
 	counterName = "@counter"
-	stateName   = "@state"
+	nextName    = "@next"
 	fifoPrefix  = "@n_"
 )
 

@@ -214,8 +214,9 @@ func TestRights(t *testing.T) {
 		}
 		_, s := open(t, dir)
 		m := join(t, s, "a/e", "")
+		appendItem(t, s, "a/e", "")
 		for path, want := range map[string]fs.FileMode{
-			"a": fs.ModeDir | bits | 0o770, "a/e": fs.ModeDir | bits | 0o770, "a/e/@state": 0o660, "@counter": 0o660, "@lock": 0o660,
+			"a": fs.ModeDir | bits | 0o770, "a/e": fs.ModeDir | bits | 0o770, "a/e/@state": 0o660, "a/e/@line": 0o660, "@counter": 0o660, "@next": 0o660, "@lock": 0o660,
 			"a/e/@" + m.Key: fs.ModeNamedPipe | 0o660,
 		} {
 			fi, err := os.Stat(filepath.Join(dir, path))
@@ -239,11 +240,12 @@ func TestDamage(t *testing.T) {
 		"stranger": func([]byte) []byte { return []byte("hello\n") },
 	}
 	for name, damage := range damages {
-		for _, file := range []string{"e/@state", "@counter"} {
+		for _, file := range []string{"e/@state", "e/@line", "@counter"} {
 			t.Run(file+" "+name, func(t *testing.T) {
 				dir := t.TempDir()
 				b, s := open(t, dir)
 				m := join(t, s, "e", "")
+				appendItem(t, s, "e", "")
 				path := filepath.Join(dir, file)
 				good, err := os.ReadFile(path)
 				if err != nil {
@@ -263,6 +265,8 @@ func TestDamage(t *testing.T) {
 				check("Join", err)
 				_, err = s.Put(t.Context(), "e", nil, nil)
 				check("Put", err)
+				_, err = s.Append(t.Context(), "e", "")
+				check("Append", err)
 				if file == "@counter" {
 					check("Session", errors.Join(s.Close(t.Context()), func() error { _, err := b.Session(t.Context()); return err }()))
 				} else {
@@ -300,17 +304,27 @@ func TestReset(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := join(t, s, "e", "")
+	_, later := open(t, dir) // it reserves other numbers
+	m := join(t, later, "e", "")
+	_, other := open(t, dir)
 	if err := os.WriteFile(path, old, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Join(t.Context(), "f", "", ""); !errors.Is(err, backend.ErrReset) {
+	if _, err := later.Join(t.Context(), "f", "", ""); !errors.Is(err, backend.ErrReset) {
 		t.Errorf("Join: %v", err)
 	}
-	// A backend that has seen nothing finds it in the line.
-	_, other := open(t, dir)
+	if _, err := s.Join(t.Context(), "f", "", ""); !errors.Is(err, backend.ErrReset) {
+		t.Errorf("Join of the one who had joined before: %v", err)
+	}
+	// Without @next, a backend that has seen nothing finds it in the line.
+	if err := os.Remove(filepath.Join(dir, "@next")); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := other.Join(t.Context(), "e", "", ""); !errors.Is(err, backend.ErrReset) {
 		t.Errorf("another's Join: %v", err)
+	}
+	if _, err := s.Join(t.Context(), "e", "", ""); !errors.Is(err, backend.ErrReset) {
+		t.Errorf("Join: %v", err)
 	}
 	s.Close(t.Context())
 	if _, err := b.Session(t.Context()); !errors.Is(err, backend.ErrReset) {
@@ -322,8 +336,8 @@ func TestReset(t *testing.T) {
 	if s, err = b.Session(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if later := join(t, s, "f", ""); later.Position <= m.Position {
-		t.Errorf("position %d after %d", later.Position, m.Position)
+	if after := join(t, s, "f", ""); after.Position <= m.Position {
+		t.Errorf("position %d after %d", after.Position, m.Position)
 	}
 }
 

@@ -2,7 +2,6 @@ package local
 
 import (
 	"io"
-	"os"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -48,16 +47,11 @@ func (f *folder) lookAt(name string, fn func() error) (done bool, err error) {
 
 // reopen opens the lock file.
 func (g *glances) reopen(f *folder) bool {
-	var file *os.File
 	err := f.do(func(top dir) (err error) {
-		file, err = top.openLock(openFor(look))
+		g.fd, err = top.openLock(openFor(look))
 		return err
 	})
 	if err != nil {
-		return false
-	}
-	defer file.Close()
-	if g.fd, err = unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 0); err != nil {
 		return false
 	}
 	g.open = unix.Fstat(g.fd, &g.is) == nil

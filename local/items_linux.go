@@ -8,8 +8,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// Append adds an item at the end of the line. It writes two files to the disk, as Join does; see
-// [backend.Items].
+// Append adds an item at the end of the line. It syncs the file that lists it; see [backend.Items].
 func (s *session) Append(ctx context.Context, line, value string) (backend.Member, error) {
 	return s.join(ctx, backend.Member{Line: line, Value: value, Pinned: true})
 }
@@ -32,7 +31,7 @@ func (s *session) Remove(ctx context.Context, m, by backend.Member) error {
 		case err == nil:
 			return fmt.Errorf("%w: member %s is no item", backend.ErrDenied, m.Key)
 		case errors.Is(err, backend.ErrNotMember):
-			return nil
+			return s.dir.confirm(m.Line)
 		default:
 			return err
 		}

@@ -3,14 +3,16 @@ package local
 import (
 	"cmp"
 	"context"
+	"errors"
+	"io/fs"
 	"math/rand/v2"
 	"slices"
 
 	"github.com/succession-dev/succession/backend"
 )
 
-// Join adds a member at the end of the line. It writes two files to the disk; see
-// [backend.Session]. All joins of one line at the same time in one session share these writes.
+// Join adds a member at the end of the line. It writes two files and syncs neither, unless it has to reserve
+// numbers; see [backend.Session]. All joins of one line at the same time in one session share these writes.
 func (s *session) Join(ctx context.Context, line, value, _ string) (backend.Joined, error) {
 	m, err := s.join(ctx, backend.Member{Line: line, Value: value})
 	return backend.Joined{Member: m}, err
@@ -30,19 +32,28 @@ type joining struct {
 	cancel context.CancelFunc // ends the wait for the line's lock
 }
 
+// A queue is what joins wait in that are served together.
+type queue struct {
+	line   string
+	pinned bool
+}
+
+func (j *joining) queue() queue { return queue{j.m.Line, j.m.Pinned} }
+
 // join adds a member like m at the end of its line, and returns it with its key and position.
 // The session holds it, unless it is pinned.
 //
-// The caller that gets the lock first serves all that wait for it.
+// The caller that gets the lock first serves all that wait for it and are as it is, pinned or not: the pinned ones
+// are in another file.
 func (s *session) join(ctx context.Context, m backend.Member) (backend.Member, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	j := &joining{m: m, served: make(chan struct{}), cancel: cancel}
 	s.mu.Lock()
-	s.joins[m.Line] = append(s.joins[m.Line], j)
+	s.joins[j.queue()] = append(s.joins[j.queue()], j)
 	s.mu.Unlock()
 	err := s.write(ctx, func(ctx context.Context, h *hold) error {
-		return s.serve(ctx, h, m.Line, func() []*joining { return s.takeJoins(m.Line) })
+		return s.serve(ctx, h, m.Line, func() []*joining { return s.takeJoins(j.queue()) })
 	}, claim{m.Line, write})
 	if s.withdraw(j) {
 		return m, err
@@ -55,23 +66,23 @@ func (s *session) join(ctx context.Context, m backend.Member) (backend.Member, e
 func (s *session) withdraw(j *joining) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	waiting := s.joins[j.m.Line]
+	waiting := s.joins[j.queue()]
 	i := slices.Index(waiting, j)
 	if i < 0 {
 		return false
 	}
-	if s.joins[j.m.Line] = slices.Delete(waiting, i, i+1); len(waiting) == 1 {
-		delete(s.joins, j.m.Line)
+	if s.joins[j.queue()] = slices.Delete(waiting, i, i+1); len(waiting) == 1 {
+		delete(s.joins, j.queue())
 	}
 	return true
 }
 
-// takeJoins takes all joins that wait for the line.
-func (s *session) takeJoins(line string) []*joining {
+// takeJoins takes all joins that wait in the queue.
+func (s *session) takeJoins(q queue) []*joining {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	js := s.joins[line]
-	delete(s.joins, line)
+	js := s.joins[q]
+	delete(s.joins, q)
 	return js
 }
 
@@ -112,42 +123,73 @@ func (s *session) serve(ctx context.Context, h *hold, line string, take func() [
 // a shorter line it looks at all.
 const probesPerJoin = 16
 
-// add adds members to a line, with the positions from first on. Some may fail by themselves.
+// add adds members to a line, with the positions from first on. All are pinned, or none is. Some may fail by
+// themselves.
 func (s *session) add(im *image, js []*joining, first uint64) error {
+	listed := &im.loose
+	if js[0].m.Pinned {
+		listed = &im.pins
+	}
+	d, err := s.dir.make(im.name, lockByte(im.name))
+	if err != nil {
+		return err
+	}
+	defer func() { d.close() }()
+	if im.loose.torn {
+		// Nobody makes a FIFO beside such a file: who reads it must find that nobody holds one.
+		if err := d.remove(lineName); err != nil {
+			return err
+		}
+	}
 	// Dead members are taken out only at random joins, because otherwise each Join would take
 	// longer in a longer line.
-	clean := rand.IntN(im.listed()+1) <= probesPerJoin*len(js)
+	clean := rand.IntN(im.line.count()+1) <= probesPerJoin*len(js)
 	if clean {
-		st, err := im.whole()
-		if err == nil {
-			err = s.dir.drop(st)
+		st := &state{name: im.name}
+		if st.members, err = listed.whole(); err == nil {
+			err = d.drop(st)
 		}
 		if err != nil {
 			return err
 		}
-		im.line = st.lines()
+		listed.text = st.text(func(backend.Member) bool { return true })
 	}
 	places := make([]*place, len(js))
 	joined := false
 	for i, j := range js {
 		position := first + uint64(i)
-		if places[i], j.err = s.dir.stand(im.name, position); j.err == nil {
+		places[i], j.err = s.dir.stand(d, im.name, position)
+		for tries := 0; errors.Is(j.err, fs.ErrNotExist) && tries < 100; tries++ { // as in folder.make
+			again, err := s.dir.make(im.name, lockByte(im.name))
+			if err != nil {
+				j.err = err
+				break
+			}
+			d.close()
+			d = again
+			places[i], j.err = s.dir.stand(d, im.name, position)
+		}
+		if j.err == nil {
 			j.m.Key, j.m.Position = key(position), position
-			im.line = appendMember(im.line, j.m)
+			listed.text = appendMember(listed.text, j.m)
 			joined = true
 		}
 	}
 	if !joined {
 		return nil
 	}
-	err := s.dir.replaceState(im.name, im.encode())
+	if js[0].m.Pinned {
+		err = s.dir.keep(im.name, im.encodeWith(im.pins.text))
+	} else {
+		err = d.keepNot(im.loose)
+	}
 	s.mu.Lock()
 	for i, j := range js {
 		switch p := places[i]; {
 		case j.err != nil:
 		case err != nil:
 			p.letGo()
-			p.remove() // whether @state lists it or not, nobody owns it
+			p.remove() // whether a file lists it or not, nobody owns it
 		case j.m.Pinned:
 			p.letGo()
 		default:
@@ -156,7 +198,7 @@ func (s *session) add(im *image, js []*joining, first uint64) error {
 	}
 	s.mu.Unlock()
 	if clean && err == nil {
-		s.dir.sweep(im)
+		d.sweep(im)
 	}
 	return err
 }

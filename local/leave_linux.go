@@ -28,7 +28,11 @@ func (s *session) Leave(ctx context.Context, m backend.Member) error {
 
 // unpin removes a pinned member of any session. The caller holds the line's lock.
 func (s *session) unpin(m backend.Member) error {
-	st, err := s.dir.load(m.Line)
+	im, err := s.dir.read(m.Line)
+	if err != nil {
+		return err
+	}
+	st, err := im.whole()
 	if err != nil {
 		return err
 	}
@@ -38,9 +42,16 @@ func (s *session) unpin(m backend.Member) error {
 	i := st.index(m)
 	switch {
 	case i < 0:
+		if m.Pinned {
+			return s.dir.confirm(m.Line)
+		}
 		return nil
 	case st.members[i].Pinned:
 		st.members = append(st.members[:i], st.members[i+1:]...)
+		// It may also be in @line, where Pin has left it. There it goes first: so it is never one that is not pinned.
+		if err := s.dir.takeOut(im, m.Position); err != nil {
+			return err
+		}
 		if err := s.dir.store(st); err != nil {
 			return err
 		}

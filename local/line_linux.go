@@ -44,9 +44,9 @@ func (f *folder) headOf(line string) (l backend.Line, gone bool, err error) {
 	if l.Header, err = im.header(); err != nil {
 		return l, false, err
 	}
-	for at := 0; at < len(im.line) && len(l.Members) == 0; {
+	for at := 0; at < len(im.line.text) && len(l.Members) == 0; {
 		var m backend.Member
-		if m, at, err = im.member(at); err != nil {
+		if m, at, err = im.line.member(at); err != nil {
 			return l, false, err
 		}
 		stands, err := f.stands(m)

@@ -31,7 +31,8 @@ const (
 // exclude each other as two processes do.
 type hold struct {
 	folder *folder
-	file   *os.File
+	fd     int // of @lock, if open is true. Package os would offer it to the poller.
+	open   bool
 	gates  []*gate
 }
 
@@ -208,20 +209,22 @@ func (h *hold) enter(ctx context.Context, claims []claim) error {
 
 var errReplaced = errors.New("the lock file was replaced")
 
-// open opens the lock file.
+// reopen opens the lock file.
 //
 // Only one writer at a time opens it. There may be hundreds of writers, and one more descriptor may
 // make the kernel enlarge the process's table of descriptors, which takes some milliseconds
 // (expand_fdtable, fs/file.c). Each goroutine that opened a file meanwhile would hold a thread for
 // that time, and Go would keep the thread for good.
-func (h *hold) open(p purpose) error {
+func (h *hold) reopen(p purpose) error {
 	f := h.folder
+	h.close()
 	if p != look {
 		f.opening.Lock()
 		defer f.opening.Unlock()
 	}
 	open := func(top dir) (err error) {
-		h.file, err = top.openLock(openFor(p))
+		h.fd, err = top.openLock(openFor(p))
+		h.open = err == nil
 		return err
 	}
 	err := f.do(open)
@@ -235,10 +238,7 @@ func (h *hold) open(p purpose) error {
 
 // lock opens the lock file and locks the bytes in it.
 func (h *hold) lock(ctx context.Context, claims []claim) error {
-	if h.file != nil {
-		h.file.Close()
-	}
-	if err := h.open(claims[0].purpose); err != nil {
+	if err := h.reopen(claims[0].purpose); err != nil {
 		return err
 	}
 	turns, rest := locks(claims)
@@ -254,7 +254,7 @@ func (h *hold) lock(ctx context.Context, claims []claim) error {
 	}
 	return h.folder.do(func(top dir) error {
 		var mine unix.Stat_t
-		if err := unix.Fstat(int(h.file.Fd()), &mine); err != nil {
+		if err := unix.Fstat(h.fd, &mine); err != nil {
 			return err
 		}
 		return top.isLock(&mine)
@@ -286,12 +286,12 @@ func (h *hold) try(ctx context.Context, mode int16, at int64) error {
 	pause := backoff.Backoff{Min: 50 * time.Microsecond, Max: 4 * time.Millisecond}
 	for {
 		lk := unix.Flock_t{Type: mode, Whence: io.SeekStart, Start: at, Len: 1}
-		err := unix.FcntlFlock(h.file.Fd(), unix.F_OFD_SETLK, &lk)
+		err := unix.FcntlFlock(uintptr(h.fd), unix.F_OFD_SETLK, &lk)
 		if err == nil {
 			return nil
 		}
 		if err != unix.EAGAIN && err != unix.EACCES && err != unix.EINTR {
-			return &os.PathError{Op: "lock", Path: h.file.Name(), Err: err}
+			return &os.PathError{Op: "lock", Path: h.folder.lock(), Err: err}
 		}
 		if err := pause.Sleep(ctx); err != nil {
 			return err
@@ -301,10 +301,15 @@ func (h *hold) try(ctx context.Context, mode int16, at int64) error {
 
 // release unlocks all names at once.
 func (h *hold) release() {
-	if h.file != nil {
-		h.file.Close()
-	}
+	h.close()
 	for _, g := range h.gates {
 		h.folder.free(g)
 	}
+}
+
+func (h *hold) close() {
+	if h.open {
+		unix.Close(h.fd)
+	}
+	h.open = false
 }

@@ -65,6 +65,9 @@ func (d dir) giveMade(fd int, file string, kind, perm uint32) error {
 	if !ours {
 		return fmt.Errorf("%w: somebody has replaced %s while it was made", backend.ErrDenied, d.path(file))
 	}
+	if !d.top.gives() && is.Mode&0o7777 == perm {
+		return nil
+	}
 	if err := d.top.give(fd, perm); err != nil {
 		return d.fail("chmod", file, err)
 	}
@@ -77,8 +80,8 @@ func tmp(lockByte int64) string   { return fmt.Sprintf("@tmp-%016x", lockByte) }
 func fresh(lockByte int64) string { return fmt.Sprintf("@new-%016x", lockByte) }
 
 // make opens the folder of a name, or the top folder for "", and makes it if there is none, and those
-// above it. Each folder that is new is on disk when make returns. The caller holds the lock of lockByte,
-// and closes the folder.
+// above it. It syncs nothing; see [folder.syncPath]. The caller holds the lock of lockByte, and closes the
+// folder.
 func (f *folder) make(name string, lockByte int64) (dir, error) {
 	for range 100 { // others may remove a folder that is empty
 		d, err := f.dir(name)
@@ -122,7 +125,7 @@ func (d dir) make(step, fresh string) error {
 		}()
 		if err == nil {
 			if err = move(top.fd, fresh, d.fd, step); err == nil {
-				return d.sync()
+				return nil
 			}
 			err = d.fail("mkdir", step, err)
 		}
@@ -152,37 +155,32 @@ func move(from int, old string, to int, name string) error {
 	return unix.Renameat(from, old, to, name)
 }
 
-// replace makes data the contents of a file of a name in one step, and puts it on disk. The caller holds
-// the lock of lockByte. If replace fails, the file is as it was. If it fails with
+// replace makes data the contents of a file of a name in one step. If keep is true, it puts that on disk. The
+// caller holds the lock of lockByte. If replace fails, the file is as it was. If it fails with
 // [backend.ErrUnavailable], the file may have been replaced.
-func (f *folder) replace(name, file string, lockByte int64, data []byte) error {
-	if len(data) > maxFile {
-		return fmt.Errorf("%w: %s would have %d bytes, and at most %d are possible", backend.ErrUnavailable, f.at(name, file), len(data), maxFile)
+func (f *folder) replace(name, file string, lockByte int64, data []byte, keep bool) error {
+	if err := checkSize(len(data), f.at(name, file)); err != nil {
+		return err
 	}
 	return f.do(func(top dir) error {
 		tmp := tmp(lockByte)
-		err := top.write(tmp, data)
+		err := top.write(tmp, data, keep)
 		for range 100 { // as in make
-			var d dir
-			if err == nil {
-				d, err = f.make(name, lockByte)
-			}
 			if err != nil {
 				break
 			}
-			if err = unix.Renameat(top.fd, tmp, d.fd, file); err == nil {
-				defer d.close()
-				if err := d.sync(); err != nil {
-					return fmt.Errorf("%w: %s was written, but may not outlast a power failure: %w", backend.ErrUnavailable, d.path(file), err)
-				}
-				return nil
-			}
-			d.close()
-			if err != unix.ENOENT {
-				err = d.fail("rename", file, err)
+			var d dir
+			if d, err = f.make(name, lockByte); err != nil {
 				break
 			}
-			err = nil
+			moved, failed := f.place(top, tmp, d, file, keep)
+			d.close()
+			if moved || failed != unix.ENOENT {
+				if !moved {
+					_ = top.remove(tmp)
+				}
+				return failed
+			}
 		}
 		_ = top.remove(tmp)
 		if err == nil {
@@ -192,62 +190,122 @@ func (f *folder) replace(name, file string, lockByte int64, data []byte) error {
 	})
 }
 
-// write writes data to a new file, and to the disk.
-func (d dir) write(name string, data []byte) error {
+// checkSize refuses a file that nobody would read.
+func checkSize(size int, path string) error {
+	if size > maxFile {
+		return fmt.Errorf("%w: %s would have %d bytes, and at most %d are possible", backend.ErrUnavailable, path, size, maxFile)
+	}
+	return nil
+}
+
+// place moves the file tmp of the top folder to its place in d. moved says that it is there. If d has been removed,
+// place fails with ENOENT.
+func (f *folder) place(top dir, tmp string, d dir, file string, keep bool) (moved bool, err error) {
+	if !keep {
+		err := swap(top, tmp, d, file)
+		return err == nil, err
+	}
+	if _, err := d.stat(file); errors.Is(err, fs.ErrNotExist) {
+		if err := f.syncPath(d.at); errors.Is(err, fs.ErrNotExist) {
+			return false, unix.ENOENT
+		} else if err != nil {
+			return false, err
+		}
+	}
+	if err := unix.Renameat(top.fd, tmp, d.fd, file); err == unix.ENOENT {
+		return false, err
+	} else if err != nil {
+		return false, d.fail("rename", file, err)
+	}
+	if err := d.sync(); err != nil {
+		return true, fmt.Errorf("%w: %s was written, but may not outlast a power failure: %w", backend.ErrUnavailable, d.path(file), err)
+	}
+	return true, nil
+}
+
+// swap moves the file tmp of the top folder to its place in d, and removes the one that is there. It exchanges
+// the two if it can: when ext4 puts one file in the place of another, it first writes the new one to the disk
+// (auto_da_alloc, ext4(5)), which takes longer than all else in a join.
+func swap(top dir, tmp string, d dir, file string) error {
+	err := renameat2(top.fd, tmp, d.fd, file, unix.RENAME_EXCHANGE)
+	if err == nil {
+		_ = top.remove(tmp) // if it stays, the next one who writes to the name removes it
+		return nil
+	}
+	if err = unix.Renameat(top.fd, tmp, d.fd, file); err != nil && err != unix.ENOENT {
+		err = d.fail("rename", file, err)
+	}
+	return err
+}
+
+// write writes data to a new file, and syncs that if keep is true.
+func (d dir) write(name string, data []byte, keep bool) error {
 	// A process that was killed may have left a file there. If it was another user's, its rights could
 	// not be changed.
 	if err := d.remove(name); err != nil {
 		return err
 	}
-	file, err := d.create(name)
+	fd, err := d.create(name)
 	if err != nil {
 		return err
 	}
-	_, err = file.Write(data)
-	return errors.Join(err, file.Sync(), file.Close())
+	defer unix.Close(fd)
+	for len(data) > 0 {
+		n, err := unix.Write(fd, data)
+		if err != nil && err != unix.EINTR {
+			return d.fail("write", name, err)
+		}
+		data = data[max(n, 0):]
+	}
+	if keep {
+		if err := syncFD(fd); err != nil {
+			return d.fail("sync", name, err)
+		}
+	}
+	return nil
 }
 
 // create makes a file that is not there yet.
-func (d dir) create(name string) (*os.File, error) {
-	fd, err := unix.Openat(d.fd, name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+func (d dir) create(name string) (fd int, err error) {
+	fd, err = unix.Openat(d.fd, name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
-		return nil, d.fail("create", name, err)
+		return fd, d.fail("create", name, err)
 	}
 	if err := d.top.give(fd, d.top.filePerm()); err != nil {
 		unix.Close(fd)
-		return nil, d.fail("chmod", name, err)
+		return fd, d.fail("chmod", name, err)
 	}
-	return os.NewFile(uintptr(fd), d.path(name)), nil
+	return fd, nil
 }
 
 // openLock opens the lock file with the flags O_RDONLY or O_RDWR, and makes it if there is none.
-func (d dir) openLock(flags int) (*os.File, error) {
+func (d dir) openLock(flags int) (int, error) {
 	fd, is, err := d.open(lockName, flags, unix.S_IFREG)
 	if errors.Is(err, fs.ErrNotExist) {
 		// No lock is held here, so no other process may use the same name.
 		other := fmt.Sprintf("@tmp-lock-%016x", rand.Uint64())
-		file, failed := d.create(other)
+		made, failed := d.create(other)
 		if failed != nil {
-			return nil, failed
+			return made, failed
 		}
 		failed = unix.Linkat(d.fd, other, d.fd, lockName, 0) // it fails if there is one, on every file system
 		_ = d.remove(other)
 		if failed == nil {
-			return file, nil
+			return made, nil
 		}
-		file.Close()
+		unix.Close(made)
 		if failed != unix.EEXIST {
-			return nil, d.fail("create", lockName, failed)
+			return made, d.fail("create", lockName, failed)
 		}
 		fd, is, err = d.open(lockName, flags, unix.S_IFREG)
 	}
 	if err != nil {
-		return nil, err
+		return fd, err
 	}
 	if perm := d.top.filePerm(); is.Mode&0o777 != perm && is.Uid == d.top.uid && is.Nlink == 1 {
 		_ = unix.Fchmod(fd, perm) // an earlier version let others open it
 	}
-	return os.NewFile(uintptr(fd), d.path(lockName)), nil
+	return fd, nil
 }
 
 // remove removes the FIFO of a member. It is not an error if there is none.

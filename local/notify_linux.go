@@ -69,7 +69,7 @@ func newNotifier(logger *slog.Logger) *notifier {
 }
 
 // watch calls wake whenever the file or folder at path may have changed, been replaced or
-// removed, until stop is called. Inside a folder only @state counts. If a path does not exist, its
+// removed, until stop is called. Inside a folder only @state and @line count. If a path does not exist, its
 // creation is noticed if the folder above it is watched too. The caller looks at the present state
 // after watch has returned. wake must not block. watch does not fail: without inotify, wake is
 // called once a second.
@@ -209,7 +209,7 @@ func (n *notifier) run(w *fsnotify.Watcher, stop <-chan struct{}, exited chan<- 
 			}
 			path := filepath.Clean(ev.Name) // "//x" in the topmost folder
 			n.wake(path)
-			if filepath.Base(path) == stateName {
+			if base := filepath.Base(path); base == stateName || base == lineName {
 				n.wake(filepath.Dir(path))
 			}
 		case err, ok := <-errs:

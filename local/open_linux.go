@@ -87,7 +87,7 @@ func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
 
 func (b *Backend) open(context.Context) (kit.Session, error) {
 	f := newFolder(b.path, b.own, &b.past)
-	if _, _, err := f.peek(0); err != nil {
+	if _, err := f.peek(0); err != nil {
 		return nil, errors.Join(classify(err), f.close())
 	}
 	b.watches.start()

@@ -40,7 +40,7 @@ func (s *session) Pin(ctx context.Context, m backend.Member, hd backend.Header, 
 		record := hd.Encode()
 		if st.members[i].Pinned {
 			if bytes.Equal(st.record, record) {
-				return nil
+				return s.dir.confirm(m.Line)
 			}
 		} else if own == nil {
 			return fmt.Errorf("%w: member %s was joined by another session", backend.ErrDenied, m.Key)
@@ -55,12 +55,13 @@ func (s *session) Pin(ctx context.Context, m backend.Member, hd backend.Header, 
 		st.members[i].Pinned = true
 		st.record, st.version = record, backend.Version(version)
 		if own != nil {
-			// If store fails, the file may nevertheless list m as pinned: so its FIFO must
-			// outlive the session. If the file does not, the next Join removes the FIFO.
+			// If store fails, @state may nevertheless list m as pinned: so its FIFO must
+			// outlive the session. If it does not, a later Join removes the FIFO.
 			s.mu.Lock()
 			own.pinned = true
 			s.mu.Unlock()
 		}
+		// m also stays in @line until a later Join takes it out there.
 		if err := s.dir.store(st); err != nil {
 			return err
 		}
@@ -84,10 +85,10 @@ func (s *session) hasPinned(m backend.Member) bool {
 // pinned reports whether m is pinned. Once the session that joined m has let go of it, that no
 // longer changes: only that session could pin m.
 func (f *folder) pinned(m backend.Member) (bool, error) {
-	im, err := f.read(m.Line)
+	_, pins, err := f.record(m.Line)
 	if err != nil {
 		return false, err
 	}
-	now, ok, err := im.get(m.Position)
-	return ok && now.Pinned, err
+	_, ok, err := pins.get(m.Position)
+	return ok, err
 }

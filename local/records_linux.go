@@ -14,11 +14,11 @@ import (
 
 // Get returns the record; see [backend.Records].
 func (s *session) Get(_ context.Context, name string) (backend.Record, error) {
-	im, err := s.dir.read(name)
+	st, _, err := s.dir.record(name)
 	if err != nil {
 		return backend.Record{}, err
 	}
-	return backend.Record{Name: name, Value: im.record, Version: im.version}, nil
+	return backend.Record{Name: name, Value: st.record, Version: st.version}, nil
 }
 
 // Put writes the record if the condition holds; see [backend.Records]. The value is on disk
@@ -34,7 +34,7 @@ func (s *session) Put(ctx context.Context, name string, value []byte, cond *back
 			return err
 		}
 		im.record, im.version = value, backend.Version(version)
-		if err := s.dir.replaceState(name, im.encode()); err != nil {
+		if err := s.dir.keep(name, im.encodeWith(im.pins.text)); err != nil {
 			return err
 		}
 		v = im.version
@@ -47,7 +47,7 @@ func (s *session) Put(ctx context.Context, name string, value []byte, cond *back
 func (s *session) Delete(ctx context.Context, name string, cond *backend.If) error {
 	return s.change(ctx, name, cond, func(_ context.Context, _ *hold, im *image) error {
 		if im.version == backend.Absent {
-			return nil
+			return s.dir.confirm(name)
 		}
 		st, err := im.whole()
 		if err != nil {
@@ -58,7 +58,7 @@ func (s *session) Delete(ctx context.Context, name string, cond *backend.If) err
 			return err
 		}
 		if len(st.members) == 0 {
-			s.dir.sweep(&image{state: *st}) // so that the folder can go
+			s.dir.sweep(&image{state: *st}) // of nobody, so that the folder can go
 		}
 		return s.dir.store(st)
 	})
@@ -105,7 +105,7 @@ func (f *folder) guard(m backend.Member) error {
 	if err != nil {
 		return err
 	}
-	now, ok, err := im.get(m.Position)
+	now, ok, err := im.line.get(m.Position)
 	if err == nil && ok {
 		ok, err = f.stands(now)
 	}
@@ -134,12 +134,12 @@ func (s *session) ReadAll(_ context.Context, dir string) ([]backend.Record, erro
 	var records []backend.Record
 	for _, step := range steps {
 		name := dir + "/" + step
-		im, err := s.dir.read(name)
+		st, _, err := s.dir.record(name)
 		if err != nil {
 			return nil, err
 		}
-		if im.version != backend.Absent {
-			records = append(records, backend.Record{Name: name, Value: im.record, Version: im.version})
+		if st.version != backend.Absent {
+			records = append(records, backend.Record{Name: name, Value: st.record, Version: st.version})
 		}
 	}
 	slices.SortFunc(records, func(a, b backend.Record) int { return strings.Compare(a.Name, b.Name) })

@@ -27,14 +27,14 @@ type session struct {
 
 	mu     sync.Mutex
 	places map[uint64]*place       // by position
-	joins  map[string][]*joining   // by line: the joins that wait for their turn
+	joins  map[queue][]*joining    // the joins that wait for their turn
 	first  map[bell]backend.Member // the members that are watched as first in line; see patrol
 }
 
 var _ backend.Session = (*session)(nil)
 
 func newSession(b *Backend, f *folder) *session {
-	s := &session{b: b, dir: f, places: make(map[uint64]*place), joins: make(map[string][]*joining), first: make(map[bell]backend.Member)}
+	s := &session{b: b, dir: f, places: make(map[uint64]*place), joins: make(map[queue][]*joining), first: make(map[bell]backend.Member)}
 	s.Life = b.sessions.NewLife(kit.Rules{
 		Over:    f.moved,
 		Explain: s.explain,

@@ -12,8 +12,8 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// A state is what the file @state of one name says: its record, and its line in order, also
-// the members whose processes have died since.
+// A state is what the two files of one name say: its record, and its line in order, also the members
+// whose processes have died since. The record and the pinned members are in @state, and the others in @line.
 type state struct {
 	name    string
 	version backend.Version // backend.Absent when there is no record
@@ -24,10 +24,20 @@ type state struct {
 // limit is above every position and version. The rest of int64 is for the fence in tokens.
 const limit = 1 << 62
 
-// The kinds of file, as their first line names them.
+// The files of a name.
 const (
-	kindState   = "state"
-	kindCounter = "counter"
+	stateName = "@state"
+	lineName  = "@line"
+)
+
+// The kinds of file, as their first line names them, and the version of their format. What an earlier
+// version of this package wrote is refused, and the other way round, because the two would not see each
+// other's members.
+const (
+	kindState   = "state 2"
+	kindLine    = "line 1"
+	kindCounter = "counter 2"
+	kindNext    = "next 1"
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -39,7 +49,7 @@ func seal(kind string, body []byte) []byte {
 }
 
 func firstLine(kind string, body []byte) string {
-	return fmt.Sprintf("succession %s 1 %08x", kind, crc32.Checksum(body, castagnoli))
+	return fmt.Sprintf("succession %s %08x", kind, crc32.Checksum(body, castagnoli))
 }
 
 // unseal checks the first line of a file and returns the rest.
@@ -51,31 +61,44 @@ func unseal(kind string, file []byte) ([]byte, error) {
 	if string(head) == firstLine(kind, body) {
 		return body, nil
 	}
-	if prefix := "succession " + kind + " 1 "; !strings.HasPrefix(string(head), prefix) {
-		return nil, fmt.Errorf("its first line does not begin with %q", prefix)
+	what, version, _ := strings.Cut(kind, " ")
+	if other, ok := strings.CutPrefix(string(head), "succession "+what+" "); !ok {
+		return nil, fmt.Errorf("its first line does not begin with %q", "succession "+kind)
+	} else if !strings.HasPrefix(other, version+" ") {
+		return nil, errors.New("another version of this package has written it; end all processes that use the folder before the first one of this version starts")
 	}
 	return nil, errors.New("its checksum does not match what it says")
 }
 
-// encode returns the state as lines of text, without the first line of the file:
+// encode returns the record and the pinned members, as they are written in @state below the first line:
 //
 //	name a/b
 //	record VERSION BASE64
-//	member KEY "VALUE"
+//	pinned KEY "VALUE"
 //
-// and shared, pinned, or shared-pinned in place of member.
+// and shared-pinned in place of pinned.
 func (s *state) encode() []byte {
-	b := fmt.Appendf(nil, "name %s\n", s.name)
+	return s.encodeWith(s.text(func(m backend.Member) bool { return m.Pinned }))
+}
+
+// encodeWith is encode with the text of the pinned members.
+func (s *state) encodeWith(pins []byte) []byte {
+	b := nameLine(s.name)
 	if s.version != backend.Absent {
 		b = fmt.Appendf(b, "record %d %s\n", s.version, base64.StdEncoding.EncodeToString(s.record))
 	}
-	return append(b, s.lines()...)
+	return append(b, pins...)
 }
 
-// lines returns the lines of the members.
-func (s *state) lines() (b []byte) {
+// nameLine is the first line below that of the kind. It tells when a folder was renamed.
+func nameLine(name string) []byte { return []byte("name " + name + "\n") }
+
+// text returns the lines of the members that which reports.
+func (s *state) text(which func(backend.Member) bool) (b []byte) {
 	for _, m := range s.members {
-		b = appendMember(b, m)
+		if which(m) {
+			b = appendMember(b, m)
+		}
 	}
 	return b
 }
@@ -102,11 +125,14 @@ func wordOf(m backend.Member) string {
 
 // parseState reads what encode wrote, and nothing else.
 func parseState(name string, body []byte) (*state, error) {
-	im, err := parseImage("", name, body)
+	s, pins, err := parseRecord("", name, body)
+	if err == nil {
+		s.members, err = pins.whole()
+	}
 	if err != nil {
 		return nil, err
 	}
-	return im.whole()
+	return s, nil
 }
 
 // parseMember reads the line of a member.

@@ -184,7 +184,7 @@ func TestReplacedAbove(t *testing.T) {
 // TestLinkedFile says that root gives nobody a file that it has not made, whatever name in the folder leads
 // to that file, and writes nothing into it.
 func TestLinkedFile(t *testing.T) {
-	for _, name := range []string{"@lock", "@counter", "e/@state", "@tmp", "e/@n_0000000001"} {
+	for _, name := range []string{"@lock", "@counter", "@next", "e/@state", "e/@line", "@tmp", "e/@n_0000000001"} {
 		for kind, link := range map[string]func(old, new string) error{"hard": os.Link, "symbolic": os.Symlink} {
 			t.Run(kind+" "+name, func(t *testing.T) {
 				top := t.TempDir()
@@ -377,7 +377,7 @@ func TestStrangeFile(t *testing.T) {
 		},
 	}
 	for kind, make := range kinds {
-		for _, name := range []string{"@state", "@counter", "@lock", "@n_"} {
+		for _, name := range []string{"@state", "@line", "@counter", "@next", "@lock", "@n_"} {
 			if kind == "FIFO" && name == "@n_" || kind == "file of 15 TB" && name == "@lock" {
 				continue // as it should be
 			}
@@ -385,10 +385,11 @@ func TestStrangeFile(t *testing.T) {
 				t.Chdir(t.TempDir()) // the path of a socket must be short
 				b, s := open(t, "top")
 				m, second := join(t, s, "e", ""), join(t, s, "e", "")
+				appendItem(t, s, "e", "")
 				path := filepath.Join("top", name)
 				switch name {
-				case "@state":
-					path = "top/e/@state"
+				case "@state", "@line":
+					path = filepath.Join("top/e", name)
 				case "@n_":
 					path = fifo("top", m)
 				}
@@ -397,7 +398,7 @@ func TestStrangeFile(t *testing.T) {
 				}
 				done := begin(func() (err error) {
 					switch name {
-					case "@state":
+					case "@state", "@line":
 						_, err = s.Line(t.Context(), "e")
 					case "@n_":
 						_, err = s.Ahead(t.Context(), second)
@@ -432,8 +433,9 @@ func TestMask(t *testing.T) {
 		}
 		_, s := open(t, dir)
 		m := join(t, s, "e", "")
+		appendItem(t, s, "e", "")
 		for path, want := range map[string]fs.FileMode{
-			"@lock": want.file, "@counter": want.file, "e/@state": want.file, "e/@" + m.Key: want.file, "e": want.folder,
+			"@lock": want.file, "@counter": want.file, "@next": want.file, "e/@line": want.file, "e/@state": want.file, "e/@" + m.Key: want.file, "e": want.folder,
 		} {
 			if fi, err := os.Stat(filepath.Join(dir, path)); err != nil || fi.Mode().Perm() != want {
 				t.Errorf("in a folder with %v, %s: %v, %v; want %v", perm, path, fi.Mode(), err, want)

@@ -138,7 +138,7 @@ func TestStateRemoved(t *testing.T) {
 	old := join(t, s1, "e", "")
 	own := begin(func() error { return s1.Gone(t.Context(), old) })
 	blocked(t, "Gone", own)
-	if err := os.Remove(filepath.Join(dir, "e", "@state")); err != nil {
+	if err := os.Remove(filepath.Join(dir, "e", "@line")); err != nil {
 		t.Fatal(err)
 	}
 	m := join(t, s2, "e", "")
