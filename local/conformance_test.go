@@ -11,6 +11,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 	"github.com/succession-dev/succession/internal/rig/linear"
 	"github.com/succession-dev/succession/local"
@@ -24,7 +25,7 @@ func TestConformance(t *testing.T) {
 func TestHistories(t *testing.T) { linear.Run(t, harness(t)) }
 
 func harness(t *testing.T) conformance.Harness {
-	dir, beside := t.TempDir(), t.TempDir()
+	dir, beside := coordtest.Folder(t), coordtest.Folder(t)
 	operator := rig.OperatorOf(t, "local:"+dir)
 	const server = "there is no server; the kernel is always there"
 	return conformance.Harness{
