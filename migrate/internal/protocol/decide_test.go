@@ -60,6 +60,8 @@ func TestTake(t *testing.T) {
 		{"no member there", line(moving(mig(protocol.StepBegun, 5)), gate), backend.Member{}, 7, protocol.JoinTo, nil},
 		{"the member has gone", line(moving(mig(protocol.StepBegun, 5)), gate, you), me, 7, protocol.LostTo, nil},
 		{"its key is that of another", line(moving(mig(protocol.StepBegun, 5)), gate, backend.Member{Line: "e", Key: "me", Position: 9}), me, 7, protocol.LostTo, nil},
+		{"its position is that of another", line(moving(mig(protocol.StepBegun, 5)), gate, backend.Member{Line: "e", Key: "x", Position: 7}), me, 7, protocol.LostTo, nil},
+		{"it stands in another line", line(moving(mig(protocol.StepBegun, 5)), gate, backend.Member{Line: "f", Key: "me", Position: 7}), me, 7, protocol.LostTo, nil},
 		{"one is in front", line(moving(mig(protocol.StepBegun, 5)), gate, backend.Member{Line: "e", Key: "x", Position: 6}, me), me, 7, protocol.WaitOnTo, nil},
 		{"the same token", line(moving(mig(protocol.StepBegun, 5)), gate, me), me, 7, protocol.LeadByBoth, nil},
 		{"while it is asked", line(moving(mig(protocol.StepAsked, 5)), gate, me), me, 7, protocol.LeadByBoth, nil},
@@ -93,6 +95,7 @@ func TestLead(t *testing.T) {
 		{"asked", backend.Header{}, line(asked, gate, me), protocol.Seal, nil},
 		{"asked, with a smaller token there", backend.Header{Fence: 1}, line(asked, gate, me), protocol.RaiseTo, nil},
 		{"asked, without a gate", backend.Header{}, line(asked, me), 0, protocol.ErrRefused},
+		{"asked, and another stands in place of the gate", backend.Header{}, line(asked, you, me), 0, protocol.ErrRefused},
 		{"asked, and alone behind the gate is another", backend.Header{}, line(asked, gate, you), 0, protocol.ErrRefused},
 		{"asked, and nobody is behind the gate", backend.Header{}, line(asked, gate), 0, protocol.ErrRefused},
 		{"asked, and without a token", backend.Header{Fence: backend.MaxFence + 1}, line(asked, gate, me), 0, backend.ErrHeader},
@@ -128,6 +131,11 @@ func TestPhase(t *testing.T) {
 		{"moved elsewhere", backend.Header{}, moving(backend.Migration{ID: "x", From: route.From, To: "memory:c", Step: protocol.StepMoved}), protocol.None, protocol.ErrNotBegun, ""},
 		{"moved, and away", sealed(route.To, mig(protocol.StepSealed, 0)), sealed("memory:c", mig(protocol.StepMoved, 0)), protocol.Moved, nil, ""},
 		{"away from From", sealed("memory:c", backend.Migration{}), backend.Header{}, protocol.Elsewhere, backend.ErrSealed, "memory:c"},
+		{"moved, and away, says To alone", backend.Header{}, sealed("memory:c", mig(protocol.StepMoved, 0)), protocol.Elsewhere, backend.ErrSealed, "memory:c"},
+		{"after the way there", moving(opposite(protocol.StepMoved, 0)), moving(same), protocol.Begun, nil, ""},
+		{"the other way, after a seal", moving(opposite(protocol.StepBegun, 6)), moving(mig(protocol.StepSealed, 0)), protocol.Elsewhere, protocol.ErrOther, "stands the gate"},
+		{"a step of From on To", backend.Header{}, moving(mig(protocol.StepSealed, 0)), protocol.None, protocol.ErrNotBegun, ""},
+		{"away from From, and To sealed towards it", sealed("memory:c", backend.Migration{}), sealed(route.From, backend.Migration{}), protocol.Elsewhere, backend.ErrSealed, "memory:c"},
 		{"away from To", backend.Header{}, sealed("memory:c", backend.Migration{}), protocol.Elsewhere, backend.ErrSealed, "memory:c"},
 		{"aborted", backend.Header{}, sealed(route.From, mig(protocol.StepAborted, 0)), protocol.Aborted, nil, ""},
 		{"sealed towards each other", sealed(route.To, backend.Migration{}), sealed(route.From, backend.Migration{}), protocol.Elsewhere, backend.ErrHeader, "both"},
@@ -215,6 +223,12 @@ func TestBegin(t *testing.T) {
 		{"aborted, and its gate is a seal", line(backend.Header{}), line(sealed(route.From, bySeal), seal), protocol.Request{Act: protocol.Write, Side: protocol.To, Header: moving(overSeal)}, nil, ""},
 		{"another is about to put a gate", line(backend.Header{}), line(backend.Header{}, backend.Member{Line: "e", Key: "x", Position: 5, Value: protocol.GateValue + "x"}), protocol.Request{Act: protocol.PutGate, Header: write}, nil, ""},
 		{"another is pinned", line(backend.Header{}), line(backend.Header{}, gate), protocol.Request{}, protocol.ErrRefused, "gate"},
+		{"asked already", line(backend.Header{}), line(moving(mig(protocol.StepAsked, 5)), gate), protocol.Request{}, nil, ""},
+		{"being aborted", line(backend.Header{}), line(moving(mig(protocol.StepAborting, 5)), gate), protocol.Request{}, nil, ""},
+		{"sealed by a cutover", line(sealed(route.To, mig(protocol.StepSealed, 0))), line(moving(mig(protocol.StepAsked, 5)), gate), protocol.Request{}, protocol.ErrRefused, "already"},
+		{"To was left for a third while it was asked", line(backend.Header{}), line(sealed("memory:c", mig(protocol.StepAsked, 5)), gate), protocol.Request{Act: protocol.Write, Side: protocol.To, Header: moving(overSeal)}, nil, ""},
+		{"aborted, and the gate is gone", line(backend.Header{}), line(sealed(route.From, mig(protocol.StepAborted, 5))), protocol.Request{Act: protocol.PutGate, Header: write}, nil, ""},
+		{"one stands where a gate was", line(backend.Header{}), line(moving(backend.Migration{Gate: 8}), you), protocol.Request{}, protocol.ErrRefused, "web-2"},
 	} {
 		got, err := route.Begin("m", protocol.Lines{tt.from, tt.to})
 		if got != tt.want || !errors.Is(err, tt.err) || (err == nil) != (tt.err == nil) || err != nil && !strings.Contains(err.Error(), tt.says) {
@@ -267,6 +281,8 @@ func TestSteps(t *testing.T) {
 	bySeal.Seal = true
 	oursOver := mig(protocol.StepBegun, 5)
 	oursOver.Over = 6
+	oursOld, withdrawnOld := oursOver, moving(oursOver)
+	oursOld.Over, withdrawnOld.Migration.Over, withdrawnOld.Migration.Step = 99, 99, protocol.StepWithdrawn
 	reopened := backend.Member{Line: "e", Key: "seal", Position: 6, Pinned: true}
 	movedHeader := sealed(route.To, mig(protocol.StepSealed, 0))
 	none := protocol.Request{}
@@ -286,7 +302,7 @@ func TestSteps(t *testing.T) {
 		{"cut over twice", cutover, line(backend.Header{}), line(asked, gate), protocol.Request{Act: protocol.Wait}, nil, ""},
 		{"cut over what is sealed", cutover, line(movedHeader), line(asked, gate), protocol.Request{Act: protocol.EndMove}, nil, ""},
 		{"cut over what has moved", cutover, line(movedHeader), line(moving(mig(protocol.StepMoved, 0))), none, nil, ""},
-		{"cut over what was aborted", cutover, line(backend.Header{}), line(sealed(route.From, mig(protocol.StepAborted, 0))), none, protocol.ErrRefused, "begin again"},
+		{"cut over what was aborted", cutover, line(backend.Header{}), line(sealed(route.From, mig(protocol.StepAborted, 0))), none, protocol.ErrRefused, "was aborted"},
 		{"cut over what is being aborted", cutover, line(backend.Header{}), line(aborting, gate), none, protocol.ErrRefused, "abort again"},
 		{"cut over nothing", cutover, line(backend.Header{}), line(backend.Header{}), none, protocol.ErrNotBegun, ""},
 
@@ -310,6 +326,12 @@ func TestSteps(t *testing.T) {
 		{"abort further what another has outrun", abort, line(sealed("memory:c", backend.Migration{})), line(aborting, gate), protocol.Request{Act: protocol.Touch}, nil, ""},
 		{"aborted what another has outrun", abort, line(sealed("memory:c", backend.Migration{})), line(sealed("memory:c", mig(protocol.StepAborted, 0))), none, nil, ""},
 		{"abort where another has moved it", abort, line(sealed("memory:c", backend.Migration{})), line(backend.Header{}), none, backend.ErrSealed, ""},
+		{"abort where another has moved it, and a third is under way", abort, line(sealed("memory:c", backend.Migration{})),
+			line(moving(backend.Migration{ID: "x", From: "memory:c", To: route.To, Step: protocol.StepBegun, Gate: 5}), gate), none, backend.ErrSealed, ""},
+		{"abort what has moved, and moved again", abort, line(sealed("memory:c", backend.Migration{})), line(moving(mig(protocol.StepMoved, 0))), none, protocol.ErrRefused, "too late"},
+		{"aborted, and a gate on From is another's", abort, line(moving(backend.Migration{Step: protocol.StepMoved, Gate: 6}), reopened), line(sealed(route.From, mig(protocol.StepAborted, 0))), none, nil, ""},
+		{"reopened, and the seal is gone", abort, line(moving(backend.Migration{Step: protocol.StepReopened, Gate: 6})), line(sealed(route.From, mig(protocol.StepAborted, 0))), none, nil, ""},
+		{"sealed towards From by a cutover", abort, line(backend.Header{}), line(sealed(route.From, mig(protocol.StepSealed, 5)), gate), none, nil, ""},
 
 		{"abort between two names", abort, line(moving(mig(protocol.StepBegun, 5)), gate, me), line(moving(mig(protocol.StepBegun, 5)), gate, me), protocol.Request{Act: protocol.OpenGate, Side: protocol.To, Gate: gate}, nil, ""},
 		{"abort between two names, without a gate", abort, line(moving(mig(protocol.StepBegun, 5)), me), line(moving(mig(protocol.StepBegun, 5)), me), protocol.Request{Act: protocol.Write, Side: protocol.To, Last: true}, nil, ""},
@@ -329,6 +351,7 @@ func TestSteps(t *testing.T) {
 		{"withdraw while the other is withdrawn", abort, line(moving(opposite(protocol.StepWithdrawn, 6))), line(moving(mig(protocol.StepBegun, 5)), gate), none, protocol.ErrRefused, "being aborted"},
 		{"withdraw what is over the other", abort, line(moving(opposite(protocol.StepBegun, 6))), line(moving(oursOver), gate), none, protocol.ErrRefused, "being aborted"},
 		{"withdraw after the other is gone", abort, line(backend.Header{}), line(withdrawn, gate), protocol.Request{Act: protocol.OpenGate, Side: protocol.To, Gate: gate}, nil, ""},
+		{"withdraw what was over an earlier one", abort, line(moving(opposite(protocol.StepBegun, 6))), line(moving(oursOld), gate), protocol.Request{Act: protocol.Write, Side: protocol.To, Header: withdrawnOld}, nil, ""},
 	} {
 		got, err := tt.step(protocol.Lines{tt.from, tt.to})
 		if got != tt.want || !errors.Is(err, tt.err) || (err == nil) != (tt.err == nil) || err != nil && !strings.Contains(err.Error(), tt.says) {
@@ -390,5 +413,44 @@ func TestRecords(t *testing.T) {
 	}
 	if !protocol.BeingMoved(backend.Place{Header: asked}) || protocol.BeingMoved(backend.Place{First: true, Header: asked}) || protocol.BeingMoved(backend.Place{}) {
 		t.Error("who waits where an election is about to move joins again, and nobody else")
+	}
+}
+
+func TestPhases(t *testing.T) {
+	for _, p := range []protocol.Phase{protocol.None, protocol.Begun, protocol.Asked, protocol.Sealed, protocol.Moved, protocol.Aborting, protocol.Aborted, protocol.Conflict, protocol.Elsewhere, protocol.Aliased} {
+		both, moved := p == protocol.Begun || p == protocol.Asked || p == protocol.Aborting, p == protocol.Sealed || p == protocol.Moved
+		if p.NeedsBoth() != both || p.HasMoved() != moved {
+			t.Errorf("%s: %t, %t", p, p.NeedsBoth(), p.HasMoved())
+		}
+	}
+	if !route.MovedByTo(moving(mig(protocol.StepMoved, 0))) || route.MovedByTo(moving(mig(protocol.StepBegun, 5))) {
+		t.Error("To's record says that the election has moved, or not")
+	}
+	if protocol.Gated(sealed("memory:c", mig(protocol.StepBegun, 5))) || !protocol.Gated(moving(mig(protocol.StepBegun, 5))) {
+		t.Error("a gate stands only where the election has not gone from")
+	}
+}
+
+// What a later version has added to From's record goes along; what it has added to a migration does not.
+func TestWithLater(t *testing.T) {
+	for _, tt := range []struct{ from, to, want string }{
+		{"", "", ""},
+		{`{"needs":"x"}`, "", `{"needs":"x"}`},
+		{"", `{"more":1}`, `{"more":1}`},
+		{`{"migration":{"x":1},"needs":"x"}`, `{"migration":{"y":1},"more":1}`, `{"migration":{"y":1},"more":1,"needs":"x"}`},
+		{`{"more":2}`, `{"more":1}`, `{"more":2}`},
+	} {
+		if got := protocol.WithLater(backend.Header{Later: tt.from}, backend.Header{Later: tt.to}); got.Later != tt.want {
+			t.Errorf("%q to %q: %q, want %q", tt.from, tt.to, got.Later, tt.want)
+		}
+	}
+}
+
+func TestCompanion(t *testing.T) {
+	long := strings.Repeat("x", backend.MaxName)
+	for election, want := range map[string]string{"e": "e-y", long: long[:backend.MaxName-2] + "-y", long[2:]: long[2:] + "-y"} {
+		if got := protocol.Companion(election, "-y"); got != want {
+			t.Errorf("the companion of a name of %d bytes has %d", len(election), len(got))
+		}
 	}
 }
