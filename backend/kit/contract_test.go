@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -229,8 +230,11 @@ func TestEndOfASession(t *testing.T) {
 		}
 		gone, cancel := context.WithCancelCause(t.Context())
 		cancel(errRan)
-		if _, err := c.sessions.Session(gone); !errors.Is(err, errRan) {
-			t.Errorf("Session in a context that has ended: %v", err)
+		for range 2 { // without a live session, and with one
+			if _, err := c.sessions.Session(gone); !errors.Is(err, errRan) {
+				t.Errorf("Session in a context that has ended: %v", err)
+			}
+			open(t, c)
 		}
 	})
 }
@@ -286,6 +290,7 @@ func TestOpeningThatHeedsNobody(t *testing.T) {
 func TestDeadlineIsLookedAt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		left, looks := 10*time.Second, 0
+		var running atomic.Bool
 		began := time.Now()
 		b := driver(func(b **kit.Sessions) (kit.Session, error) {
 			l := (*b).NewLife(kit.Rules{Release: released, Left: func() time.Duration { looks++; return left - time.Since(began) }, Over: func() error {
@@ -294,13 +299,17 @@ func TestDeadlineIsLookedAt(t *testing.T) {
 				}
 				return errRan
 			}})
-			l.Start()
+			l.Start(func() { running.Store(true) })
 			return &lacking{Life: l}, nil
 		})
 		defer b.Close()
 		s, err := b.Session(t.Context())
 		if err != nil {
 			t.Fatal(err)
+		}
+		synctest.Wait()
+		if !running.Load() {
+			t.Error("what the session needs does not run")
 		}
 		time.Sleep(5 * time.Second)
 		left = 25 * time.Second
