@@ -9,6 +9,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/memory"
 )
 
@@ -100,5 +101,52 @@ func TestListenersThatStop(t *testing.T) {
 			t.Errorf("a listener that was stopped was told %d times", told)
 		}
 		term.Resign(t.Context())
+	})
+}
+
+// A history is written although the first requests fail, and a write that is refused as the member has gone ends the term.
+func TestHistoryThroughFailures(t *testing.T) {
+	history := "reports" + naming.History
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		var gets, puts atomic.Int32
+		fail := func(n *atomic.Int32) func(string) error {
+			return func(name string) error {
+				if name == history && n.Add(1)%2 != 0 { // every second one
+					return backend.ErrUnavailable
+				}
+				return nil
+			}
+		}
+		b := as(t, c, "a", other{get: fail(&gets), put: fail(&puts)})
+		term := lead(t, b, &elect.Options{ID: "a", History: 5})
+		time.Sleep(time.Minute)
+		past, err := elect.New(client(t, c, "reader"), "reports", nil).History(t.Context())
+		if err != nil || len(past) != 1 || past[0].ID != "a" || !past[0].Ended.IsZero() {
+			t.Errorf("while it leads: %+v, %v", past, err)
+		}
+		term.Resign(t.Context())
+		past, err = elect.New(client(t, c, "reader"), "reports", nil).History(t.Context())
+		if err != nil || len(past) != 1 || past[0].Why != "resigned" || past[0].Ended.IsZero() {
+			t.Errorf("after its term: %+v, %v", past, err)
+		}
+	})
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		refused := atomic.Int32{}
+		b := as(t, c, "a", other{put: func(name string) error {
+			if name == history && refused.Add(1) == 1 {
+				return backend.ErrNotMember
+			}
+			return nil
+		}})
+		term := lead(t, b, &elect.Options{ID: "a", History: 5})
+		time.Sleep(time.Second)
+		if err := term.Check(); !errors.Is(err, elect.ErrRemoved) {
+			t.Errorf("the history of its term was refused, as it has gone: %v", err)
+		}
+		term.Resign(t.Context())
+		past, err := elect.New(client(t, c, "reader"), "reports", nil).History(t.Context())
+		if err != nil || len(past) != 1 || past[0].Why != elect.ErrRemoved.Error() {
+			t.Errorf("after its term: %+v, %v", past, err)
+		}
 	})
 }
