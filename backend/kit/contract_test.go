@@ -289,12 +289,14 @@ func TestOpeningThatHeedsNobody(t *testing.T) {
 // A deadline that has been moved is looked at again when it comes, and a session that is over by it ends unasked.
 func TestDeadlineIsLookedAt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		left, looks := 10*time.Second, 0
+		var left, looks atomic.Int64
+		left.Store(int64(10 * time.Second))
+		ends := func() time.Duration { return time.Duration(left.Load()) }
 		var running atomic.Bool
 		began := time.Now()
 		b := driver(func(b **kit.Sessions) (kit.Session, error) {
-			l := (*b).NewLife(kit.Rules{Release: released, Left: func() time.Duration { looks++; return left - time.Since(began) }, Over: func() error {
-				if time.Since(began) < left {
+			l := (*b).NewLife(kit.Rules{Release: released, Left: func() time.Duration { looks.Add(1); return ends() - time.Since(began) }, Over: func() error {
+				if time.Since(began) < ends() {
 					return nil
 				}
 				return errRan
@@ -312,10 +314,10 @@ func TestDeadlineIsLookedAt(t *testing.T) {
 			t.Error("what the session needs does not run")
 		}
 		time.Sleep(5 * time.Second)
-		left = 25 * time.Second
+		left.Store(int64(25 * time.Second))
 		<-s.Done()
-		if d := time.Since(began); d != left || looks != 2 {
-			t.Errorf("it has ended after %v, and was looked at %d times; want after %v, and twice", d, looks, left)
+		if d := time.Since(began); d != ends() || looks.Load() != 2 {
+			t.Errorf("it has ended after %v, and was looked at %d times; want after %v, and twice", d, looks.Load(), ends())
 		}
 	})
 }
