@@ -56,7 +56,7 @@ func (r *removals) send(ctx context.Context, ms []backend.Member) []bool {
 	if r.sent++; len(ms) == 1 {
 		r.alone++
 	}
-	if ctx.Err() == nil && slices.ContainsFunc(ms, func(m backend.Member) bool { return m.Position == r.stays }) {
+	if ctx.Err() != nil || slices.ContainsFunc(ms, func(m backend.Member) bool { return m.Position == r.stays }) {
 		return nil
 	}
 	for _, m := range ms {
