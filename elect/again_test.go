@@ -195,6 +195,11 @@ func TestFenceThatCannotBeRead(t *testing.T) {
 				if now := c.Members("reports"); len(now) != 2 || now[1] != stood[1] {
 					t.Errorf("in line stand %v, want still %v", now, stood)
 				}
+				c.Remove("reports", stood[1].Key)
+				time.Sleep(2 * ttl)
+				if now := c.Members("reports"); len(now) != 2 || now[1] == stood[1] {
+					t.Errorf("it was removed, and in line stand %v", now)
+				}
 				first.Resign(t.Context())
 				time.Sleep(time.Second)
 				if len(end) > 0 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/naming"
+	"github.com/succession-dev/succession/internal/unready"
 	"github.com/succession-dev/succession/internal/value"
 	"github.com/succession-dev/succession/internal/view"
 	"github.com/succession-dev/succession/memory"
@@ -30,10 +32,12 @@ type other struct {
 	head      func(l *backend.Line) error
 	gone      func() error
 	joined    func(backend.Joined) backend.Joined
-	place     func(p *backend.Place)
+	place     func(p *backend.Place) // changes what is shown of a place
+	real      backend.Place
 	watch     func(p *backend.Place) (answered bool, err error)
 	remove    func(name string) error // for Delete
 	err       func() error
+	refresh   func() error
 	onEnd     func(begun bool) // OnEnd is called, or what it has returned
 	untimed   bool             // it has no session time, and no deadline
 }
@@ -45,6 +49,15 @@ func (s *other) Delete(ctx context.Context, name string, cond *backend.If) error
 		}
 	}
 	return s.Session.Delete(ctx, name, cond)
+}
+
+func (s *other) Refresh(ctx context.Context) error {
+	if s.refresh != nil {
+		if err := s.refresh(); err != nil {
+			return err
+		}
+	}
+	return s.Session.Refresh(ctx)
 }
 
 func (s *other) Err() error {
@@ -136,6 +149,12 @@ func (s *other) Gone(ctx context.Context, m backend.Member) error {
 
 func (s *other) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
 	j, err := s.Session.Join(ctx, line, value, record)
+	if s.place != nil && j.Place != nil {
+		s.real = *j.Place
+		p := s.real
+		s.place(&p)
+		j.Place = &p
+	}
 	if s.joined != nil && err == nil {
 		j = s.joined(j)
 	}
@@ -145,6 +164,7 @@ func (s *other) Join(ctx context.Context, line, value, record string) (backend.J
 func (s *other) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
 	p, err := s.Session.Ahead(ctx, m)
 	if s.place != nil {
+		s.real = p
 		s.place(&p)
 	}
 	return p, err
@@ -156,10 +176,12 @@ func (s *other) WatchPlace(ctx context.Context, m backend.Member, p *backend.Pla
 			return err
 		}
 	}
-	err := s.Session.WatchPlace(ctx, m, p)
-	if s.place != nil {
-		s.place(p)
+	if s.place == nil {
+		return s.Session.WatchPlace(ctx, m, p)
 	}
+	err := s.Session.WatchPlace(ctx, m, &s.real)
+	*p = s.real
+	s.place(p)
 	return err
 }
 
@@ -330,7 +352,14 @@ func TestNewcomerHasASecond(t *testing.T) {
 func TestWhomOneWaitsFor(t *testing.T) {
 	for _, unread := range []bool{false, true} {
 		bubble(t, func(t *testing.T, c *memory.Coordinator) {
-			var how other
+			again := false
+			how := other{watch: func(*backend.Place) (bool, error) { // a watch may end without a change
+				if again {
+					return false, nil
+				}
+				again = true
+				return true, nil
+			}}
 			if unread {
 				how.place = func(p *backend.Place) { p.Ahead.Position = 0 }
 			}
@@ -421,6 +450,92 @@ func TestWhoIsInFront(t *testing.T) {
 			t.Errorf("Campaign: %v", err)
 		}
 		b.Heal()
+
+		// Nor does one that comes while it is first and cannot lead.
+		ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err = elect.New(client(t, c, "c"), "reports", &elect.Options{Ready: unreadySwitch().ready}).Campaign(ctx); !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "waiting behind") {
+			t.Errorf("Campaign: %v", err)
+		}
+	})
+}
+
+// Who has waited in line begins with the shortest pause again when something goes wrong.
+func TestPausesAfterWaiting(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		_, leave := raw(t, c, "first")
+		b := client(t, c, "a")
+		b.Cut()
+		ctx, cancel := context.WithCancel(t.Context())
+		joined := make(chan time.Time, 10)
+		r := run(ctx, elect.New(b, "reports", &elect.Options{Trace: func(ev trace.Event) {
+			if ev.Kind == trace.Joined {
+				joined <- time.Now()
+			}
+		}}))
+		time.Sleep(time.Minute)
+		b.Heal()
+		time.Sleep(time.Minute)
+		ended := time.Now()
+		b.Expire()
+		time.Sleep(time.Minute)
+		<-joined // the first time
+		if d := (<-joined).Sub(ended); d > 50*time.Millisecond {
+			t.Errorf("it has joined %v after its session had ended, want at once", d)
+		}
+		cancel()
+		<-r.end
+		leave()
+	})
+}
+
+// An election whose name is too long for records of who is not ready has candidates that are ready or not, all the same.
+func TestReadinessWithALongName(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		able := unreadySwitch()
+		end := make(chan error, 1)
+		go func() {
+			term, err := elect.New(client(t, c, "a"), strings.Repeat("x", backend.MaxName), &elect.Options{Ready: able.ready}).Campaign(t.Context())
+			if err == nil {
+				err = term.Resign(t.Context())
+			}
+			end <- err
+		}()
+		time.Sleep(time.Minute)
+		if len(end) > 0 {
+			t.Fatalf("the campaign has ended: %v", <-end)
+		}
+		able.set(nil)
+		if err := <-end; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A line that could not be read sweeps away nothing.
+func TestUnreadLineSweepsNothing(t *testing.T) {
+	inField(t, func(t *testing.T, f *field) {
+		_, leave := raw(t, f.c, "first")
+		var fails atomic.Int32
+		how := other{line: func(string) error {
+			if fails.Add(1) == 1 {
+				return backend.ErrUnavailable
+			}
+			return nil
+		}}
+		r := run(f.ctx, elect.New(as(t, f.c, "a", how), "reports", &elect.Options{ID: "a", Ready: unreadySwitch().ready}))
+		synctest.Wait()
+		f.join(elect.Options{ID: "b", Ready: unreadySwitch().ready})
+		position := f.c.Members("reports")[2].Position
+		leave()
+		for began := time.Now(); fails.Load() == 0 && time.Since(began) < time.Minute; {
+			time.Sleep(time.Millisecond)
+		}
+		synctest.Wait()
+		if r := f.c.Record(unready.Record("reports", position)); fails.Load() == 0 || r.Version == backend.Absent {
+			t.Errorf("after %d reads of the line the record of one that stands is gone", fails.Load())
+		}
+		f.running["a"] = r
 	})
 }
 

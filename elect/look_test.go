@@ -110,6 +110,9 @@ func TestStateWithoutALeader(t *testing.T) {
 		if err != nil && !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s: %v does not say %q", tt.name, err, tt.says)
 		}
+		if tt.says == "" && err != nil && err != elect.ErrNoLeader {
+			t.Errorf("%s: %v says more than that nobody leads", tt.name, err)
+		}
 	}
 }
 
@@ -133,6 +136,8 @@ func TestLookingIsRefused(t *testing.T) {
 	}{
 		{"State: the head", other{head: func(*backend.Line) error { return backend.ErrDenied }}, state, false},
 		{"Leader: the head", other{head: func(*backend.Line) error { return backend.ErrDenied }}, leader, false},
+		{"State: an answer that is fresh", other{refresh: func() error { return backend.ErrDenied }}, state, false},
+		{"Line: an answer that is fresh", other{refresh: func() error { return backend.ErrDenied }}, line, false},
 		{"Line: the line", other{line: no}, line, false},
 		{"Line: who is not ready", other{list: no}, line, false},
 		{"Line: why one is not ready", other{get: func(name string) error {
@@ -269,17 +274,17 @@ func TestMarkThatIsDenied(t *testing.T) {
 // Ready is asked before a candidate joins, and then once a second; each call has five seconds.
 func TestReadyIsAsked(t *testing.T) {
 	inField(t, func(t *testing.T, f *field) {
-		var asked []time.Time
-		hangs := false
+		var asked atomic.Int32
+		var hangs atomic.Bool
 		f.join(elect.Options{ID: "a", Ready: func(ctx context.Context) error {
-			asked = append(asked, time.Now())
+			n := asked.Add(1)
 			if d, ok := ctx.Deadline(); !ok || time.Until(d) != 5*time.Second {
 				t.Errorf("a call has until %v", d)
 			}
-			if len(asked) == 1 && len(f.c.Members("reports")) > 0 {
+			if n == 1 && len(f.c.Members("reports")) > 0 {
 				t.Error("it was not asked before it has joined")
 			}
-			if hangs {
+			if hangs.Load() {
 				<-ctx.Done()
 				return ctx.Err()
 			}
@@ -287,12 +292,12 @@ func TestReadyIsAsked(t *testing.T) {
 		}})
 		term := f.leader("a")
 		time.Sleep(10*time.Second + time.Millisecond)
-		if n := len(asked); n != 11 {
+		if n := asked.Load(); n != 11 {
 			t.Errorf("it was asked %d times in ten seconds, and before", n)
 		}
-		hangs = true
+		hangs.Store(true)
 		time.Sleep(7 * time.Second)
-		hangs = false
+		hangs.Store(false)
 		if err := term.Check(); err != nil { // as nobody else can lead
 			t.Error(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -348,13 +349,21 @@ func TestReadinessIsRecorded(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, c *memory.Coordinator) {
 				_, leave := raw(t, c, "first")
+				var mu sync.Mutex
 				tries := map[string]int{}
+				tried := func(key string) int {
+					mu.Lock()
+					defer mu.Unlock()
+					return tries[key]
+				}
 				fail := func(op string) func(string) error {
 					return func(name string) error {
 						if !strings.HasPrefix(name, "reports.unready") {
 							return nil
 						}
 						key := op + " " + strings.TrimRight(name, "0123456789")
+						mu.Lock()
+						defer mu.Unlock()
 						if tries[key]++; tries[key] <= 2 {
 							return tt.fails
 						}
@@ -369,8 +378,8 @@ func TestReadinessIsRecorded(t *testing.T) {
 				record := func() backend.Record { return c.Record(unready.Record("reports", c.Members("reports")[1].Position)) }
 				bell := func() backend.Version { return c.Record("reports.unready").Version }
 				if tt.gives {
-					if got := record(); got.Version != backend.Absent || tries["put reports.unready/"] != 1 {
-						t.Errorf("%v, tries %v", got, tries)
+					if got := record(); got.Version != backend.Absent || tried("put reports.unready/") != 1 {
+						t.Errorf("%v, %d tries", got, tried("put reports.unready/"))
 					}
 				} else {
 					if got := record(); len(got.Value) != unready.MaxReason {
@@ -381,7 +390,7 @@ func TestReadinessIsRecorded(t *testing.T) {
 						able.set(nil)
 						time.Sleep(5 * time.Second)
 						if got := record(); got.Version != backend.Absent || bell() == rang {
-							t.Errorf("it is ready, and the record is %v, and the bell at %v after %v; tries %v", got, bell(), rang, tries)
+							t.Errorf("it is ready, and the record is %v, and the bell at %v after %v", got, bell(), rang)
 						}
 						able.set(errNoDisk)
 						time.Sleep(5 * time.Second)

@@ -74,6 +74,7 @@ func TestHeartbeats(t *testing.T) {
 			t.Errorf("100 heartbeats took %v", d)
 		}
 		time.Sleep(5 * time.Second)
+		synctest.Wait()
 		if n := len(told["slow"]); n < 16 || n > 17 || told["slow"][0] != 0 {
 			t.Errorf("who is slow was told of %v, want of 16, or of 17", told["slow"])
 		}

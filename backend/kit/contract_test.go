@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -229,8 +230,11 @@ func TestEndOfASession(t *testing.T) {
 		}
 		gone, cancel := context.WithCancelCause(t.Context())
 		cancel(errRan)
-		if _, err := c.sessions.Session(gone); !errors.Is(err, errRan) {
-			t.Errorf("Session in a context that has ended: %v", err)
+		for range 2 { // without a live session, and with one
+			if _, err := c.sessions.Session(gone); !errors.Is(err, errRan) {
+				t.Errorf("Session in a context that has ended: %v", err)
+			}
+			open(t, c)
 		}
 	})
 }
@@ -285,16 +289,19 @@ func TestOpeningThatHeedsNobody(t *testing.T) {
 // A deadline that has been moved is looked at again when it comes, and a session that is over by it ends unasked.
 func TestDeadlineIsLookedAt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		left, looks := 10*time.Second, 0
+		var left, looks atomic.Int64
+		left.Store(int64(10 * time.Second))
+		ends := func() time.Duration { return time.Duration(left.Load()) }
+		var running atomic.Bool
 		began := time.Now()
 		b := driver(func(b **kit.Sessions) (kit.Session, error) {
-			l := (*b).NewLife(kit.Rules{Release: released, Left: func() time.Duration { looks++; return left - time.Since(began) }, Over: func() error {
-				if time.Since(began) < left {
+			l := (*b).NewLife(kit.Rules{Release: released, Left: func() time.Duration { looks.Add(1); return ends() - time.Since(began) }, Over: func() error {
+				if time.Since(began) < ends() {
 					return nil
 				}
 				return errRan
 			}})
-			l.Start()
+			l.Start(func() { running.Store(true) })
 			return &lacking{Life: l}, nil
 		})
 		defer b.Close()
@@ -302,11 +309,15 @@ func TestDeadlineIsLookedAt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait()
+		if !running.Load() {
+			t.Error("what the session needs does not run")
+		}
 		time.Sleep(5 * time.Second)
-		left = 25 * time.Second
+		left.Store(int64(25 * time.Second))
 		<-s.Done()
-		if d := time.Since(began); d != left || looks != 2 {
-			t.Errorf("it has ended after %v, and was looked at %d times; want after %v, and twice", d, looks, left)
+		if d := time.Since(began); d != ends() || looks.Load() != 2 {
+			t.Errorf("it has ended after %v, and was looked at %d times; want after %v, and twice", d, looks.Load(), ends())
 		}
 	})
 }

@@ -218,6 +218,9 @@ func TestCloseAwaitsAll(t *testing.T) {
 		if _, err := c.sessions.Session(t.Context()); !errors.Is(err, backend.ErrClosed) {
 			t.Errorf("Session after Close: %v", err)
 		}
+		if n := c.opened.Load(); n != 4 {
+			t.Errorf("%d sessions were opened, want 4, and none after Close", n)
+		}
 	})
 }
 

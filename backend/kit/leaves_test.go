@@ -22,6 +22,9 @@ type removals struct {
 	mu    sync.Mutex
 	sent  int
 	alone int // of them, for one member
+	most  int // members in one request
+	now   int // requests under way
+	peak  int // the most of them at once
 	gone  map[uint64]bool
 }
 
@@ -39,16 +42,21 @@ func newRemovals(s *session) *removals {
 }
 
 func (r *removals) send(ctx context.Context, ms []backend.Member) []bool {
+	r.mu.Lock()
+	r.now++
+	r.peak, r.most = max(r.peak, r.now), max(r.most, len(ms))
+	r.mu.Unlock()
 	select {
 	case <-time.After(time.Second / 10):
 	case <-ctx.Done():
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.now--
 	if r.sent++; len(ms) == 1 {
 		r.alone++
 	}
-	if ctx.Err() == nil && slices.ContainsFunc(ms, func(m backend.Member) bool { return m.Position == r.stays }) {
+	if ctx.Err() != nil || slices.ContainsFunc(ms, func(m backend.Member) bool { return m.Position == r.stays }) {
 		return nil
 	}
 	for _, m := range ms {
@@ -85,6 +93,9 @@ func TestLeaves(t *testing.T) {
 		}
 		if took := time.Since(began); r.sent > 40 || len(r.gone) != 1001 || took > time.Second/2 {
 			t.Errorf("1000 leave by %d requests, within %v; %d have gone", r.sent, took, len(r.gone)-1)
+		}
+		if r.peak != 8 || r.most != 64 {
+			t.Errorf("%d requests at once, and %d members in one; want 8 and 64 at most", r.peak, r.most)
 		}
 		r.sent, r.stays = 0, 2050
 		for i, err := range r.all(t.Context(), 2000, 100) {
@@ -126,10 +137,16 @@ func TestAbandonedLeaves(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			s.End(errRan)
 		}()
-		for _, err := range r.all(s.Context(), 200, 100) {
-			if !errors.Is(err, errRan) {
+		sent := 0
+		for _, err := range r.all(t.Context(), 200, 100) { // whose contexts go on
+			if err == nil {
+				sent++ // by then
+			} else if !errors.Is(err, errRan) {
 				t.Errorf("Do returned %v in a session that has ended", err)
 			}
+		}
+		if sent > 8 {
+			t.Errorf("%d left in a session that has ended", sent)
 		}
 	})
 }

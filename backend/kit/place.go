@@ -42,7 +42,7 @@ func PlaceOf(m backend.Member, ahead *backend.Member, h backend.Header) (backend
 // first (law L9). shared says of each in front, and of the i-th itself, whether it is shared.
 func Awaited(i int, shared func(i int) bool) int {
 	front := i - 1
-	if i > 0 && shared(i) {
+	if shared(i) {
 		for front >= 0 && shared(front) {
 			front--
 		}

@@ -251,6 +251,7 @@ func TestFollowDoubts(t *testing.T) {
 				sees(t, states, newest)
 
 				for range 2 { // once, and once more when all is well again
+					synctest.Wait()
 					b.earlier, b.times = earlier, 1
 					b.Backend.(*memory.Backend).Expire()
 					time.Sleep(3 * bubble.TTL)

@@ -333,3 +333,22 @@ func TestReadersAreNotCompared(t *testing.T) {
 		better.Value.Unlock(t.Context())
 	})
 }
+
+// Who waits for a slot, and is removed from the line, waits on at its end.
+func TestWaiterForASlotIsRemoved(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		holder := ask(t, lock.NewSemaphore(bubble.Client(t, c, "a"), "jobs", 1, nil).Acquire)
+		waiter := ask(t, lock.NewSemaphore(bubble.Client(t, c, "b"), "jobs", 1, nil).Acquire)
+		was := c.Members("jobs-slots")[1]
+		c.Remove("jobs-slots", was.Key)
+		time.Sleep(3 * bubble.TTL)
+		if now := c.Members("jobs-slots"); waiter.Returned(t) || len(now) != 2 || now[1] == was {
+			t.Errorf("in line stand %v", now)
+		}
+		release(t, c, holder)
+		if !waiter.Returned(t) {
+			t.Fatal("the slot is free")
+		}
+		release(t, c, waiter)
+	})
+}

@@ -183,3 +183,14 @@ func TestResetOfManyTimers(t *testing.T) {
 		}
 	}
 }
+
+// A timer that is set after a suspension counts from then.
+func TestTimerAfterASuspension(t *testing.T) {
+	Suspend(time.Hour)
+	timer := NewTimer()
+	defer timer.Stop()
+	timer.Reset(Now(), 30*time.Millisecond)
+	if d := firesIn(timer, time.Minute); d < 25*time.Millisecond || d == time.Minute {
+		t.Errorf("a timer of 30 ms took %v to fire", d)
+	}
+}

@@ -1,0 +1,456 @@
+package protocol_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/migrate/internal/protocol"
+)
+
+// The election of the tests moves from a to b.
+var route = protocol.Route{From: "memory:a", To: "memory:b"}
+
+func mig(step string, gate uint64) backend.Migration {
+	return backend.Migration{ID: "m", From: route.From, To: route.To, Step: step, Gate: gate}
+}
+
+// opposite is a migration from b to a.
+func opposite(step string, gate uint64) backend.Migration {
+	return backend.Migration{ID: "o", From: route.To, To: route.From, Step: step, Gate: gate}
+}
+
+func moving(m backend.Migration) backend.Header { return backend.Header{Migration: m} }
+
+func sealed(to string, m backend.Migration) backend.Header {
+	return backend.Header{Sealed: to, Migration: m}
+}
+
+var (
+	gate = backend.Member{Line: "e", Key: "gate", Position: 5, Pinned: true, Value: protocol.GateValue + "m"}
+	seal = backend.Member{Line: "e", Key: "seal", Position: 5, Pinned: true}
+	me   = backend.Member{Line: "e", Key: "me", Position: 7, Value: "web-1"}
+	you  = backend.Member{Line: "e", Key: "you", Position: 8, Value: "web-2"}
+)
+
+func line(h backend.Header, members ...backend.Member) backend.Line {
+	return backend.Line{Header: h, Members: members, Version: 3}
+}
+
+// What a process that is first on From does, with the token 7, and its member on To.
+func TestTake(t *testing.T) {
+	higher := backend.Header{Fence: 100, Migration: mig(protocol.StepBegun, 5)}
+	for _, tt := range []struct {
+		name  string
+		to    backend.Line
+		m     backend.Member
+		token uint64
+		want  protocol.Choice
+		err   error
+	}{
+		{"it has moved", line(moving(mig(protocol.StepMoved, 0)), me), me, 7, protocol.Rejoin, nil},
+		{"it was aborted", line(sealed(route.From, mig(protocol.StepAborted, 0))), me, 7, protocol.StayOnFrom, nil},
+		{"another migration", line(moving(backend.Migration{ID: "x", From: "memory:c", To: route.To, Step: protocol.StepBegun, Gate: 5}), gate, me), me, 7, 0, protocol.ErrOther},
+		{"nothing has begun", line(backend.Header{}, me), me, 7, 0, protocol.ErrNotBegun},
+		{"the gate is gone", line(moving(mig(protocol.StepBegun, 5)), me), me, 7, 0, protocol.ErrRefused},
+		{"the gate is not pinned", line(moving(mig(protocol.StepBegun, 5)), backend.Member{Line: "e", Key: "gate", Position: 5}, me), me, 7, 0, protocol.ErrRefused},
+		{"another is pinned", line(moving(mig(protocol.StepBegun, 5)), backend.Member{Line: "e", Key: "x", Position: 4, Pinned: true}, me), me, 7, 0, protocol.ErrRefused},
+		{"no gate is named", line(moving(mig(protocol.StepBegun, 0)), backend.Member{Line: "e", Key: "x", Pinned: true}, me), me, 7, 0, protocol.ErrRefused},
+		{"no member there", line(moving(mig(protocol.StepBegun, 5)), gate), backend.Member{}, 7, protocol.JoinTo, nil},
+		{"the member has gone", line(moving(mig(protocol.StepBegun, 5)), gate, you), me, 7, protocol.LostTo, nil},
+		{"its key is that of another", line(moving(mig(protocol.StepBegun, 5)), gate, backend.Member{Line: "e", Key: "me", Position: 9}), me, 7, protocol.LostTo, nil},
+		{"its position is that of another", line(moving(mig(protocol.StepBegun, 5)), gate, backend.Member{Line: "e", Key: "x", Position: 7}), me, 7, protocol.LostTo, nil},
+		{"it stands in another line", line(moving(mig(protocol.StepBegun, 5)), gate, backend.Member{Line: "f", Key: "me", Position: 7}), me, 7, protocol.LostTo, nil},
+		{"one is in front", line(moving(mig(protocol.StepBegun, 5)), gate, backend.Member{Line: "e", Key: "x", Position: 6}, me), me, 7, protocol.WaitOnTo, nil},
+		{"the same token", line(moving(mig(protocol.StepBegun, 5)), gate, me), me, 7, protocol.LeadByBoth, nil},
+		{"while it is asked", line(moving(mig(protocol.StepAsked, 5)), gate, me), me, 7, protocol.LeadByBoth, nil},
+		{"while it is aborted", line(moving(mig(protocol.StepAborting, 5)), gate, me), me, 7, protocol.LeadByBoth, nil},
+		{"a larger token there", line(higher, gate, me), me, 7, protocol.RaiseFrom, nil},
+		{"a larger token here", line(moving(mig(protocol.StepBegun, 5)), gate, me), me, 8, protocol.RaiseTo, nil},
+	} {
+		got, err := route.Take(tt.token, tt.to, tt.m)
+		if got != tt.want || !errors.Is(err, tt.err) || (err == nil) != (tt.err == nil) {
+			t.Errorf("%s: %v, %v; want %v, %v", tt.name, got, err, tt.want, tt.err)
+		}
+	}
+}
+
+// What a process that leads by both does.
+func TestLead(t *testing.T) {
+	asked := moving(mig(protocol.StepAsked, 5))
+	own := [2]backend.Member{protocol.From: {Line: "e", Key: "mine", Position: 7}, protocol.To: me}
+	for _, tt := range []struct {
+		name string
+		from backend.Header
+		to   backend.Line
+		want protocol.Choice
+		err  error
+	}{
+		{"begun", backend.Header{}, line(moving(mig(protocol.StepBegun, 5)), gate, me), protocol.GoOn, nil},
+		{"aborting", backend.Header{}, line(moving(mig(protocol.StepAborting, 5)), gate, me), protocol.GoOn, nil},
+		{"aborted", backend.Header{}, line(sealed(route.From, mig(protocol.StepAborted, 0)), me), protocol.StayOnFrom, nil},
+		{"another migration", backend.Header{}, line(backend.Header{}, me), 0, protocol.ErrNotBegun},
+		{"it has sealed", sealed(route.To, mig(protocol.StepSealed, 0)), line(asked, gate, me), protocol.SealedFrom, nil},
+		{"asked", backend.Header{}, line(asked, gate, me), protocol.Seal, nil},
+		{"asked, with a smaller token there", backend.Header{Fence: 1}, line(asked, gate, me), protocol.RaiseTo, nil},
+		{"asked, without a gate", backend.Header{}, line(asked, me), 0, protocol.ErrRefused},
+		{"asked, and another stands in place of the gate", backend.Header{}, line(asked, you, me), 0, protocol.ErrRefused},
+		{"asked, and alone behind the gate is another", backend.Header{}, line(asked, gate, you), 0, protocol.ErrRefused},
+		{"asked, and nobody is behind the gate", backend.Header{}, line(asked, gate), 0, protocol.ErrRefused},
+		{"asked, and without a token", backend.Header{Fence: backend.MaxFence + 1}, line(asked, gate, me), 0, backend.ErrHeader},
+	} {
+		got, err := route.Lead(tt.from, tt.to, own)
+		if got != tt.want || !errors.Is(err, tt.err) || (err == nil) != (tt.err == nil) {
+			t.Errorf("%s: %v, %v; want %v, %v", tt.name, got, err, tt.want, tt.err)
+		}
+	}
+}
+
+// Where the election with two records is.
+func TestPhase(t *testing.T) {
+	same := mig(protocol.StepBegun, 5)
+	other := backend.Migration{ID: "x", From: "memory:c", To: route.To, Step: protocol.StepBegun, Gate: 5}
+	for _, tt := range []struct {
+		name     string
+		from, to backend.Header
+		want     protocol.Phase
+		err      error
+		says     string
+	}{
+		{"nothing", backend.Header{}, backend.Header{}, protocol.None, protocol.ErrNotBegun, "from memory:a to memory:b"},
+		{"begun", backend.Header{}, moving(same), protocol.Begun, nil, ""},
+		{"asked", backend.Header{}, moving(mig(protocol.StepAsked, 5)), protocol.Asked, nil, ""},
+		{"aborting", backend.Header{}, moving(mig(protocol.StepAborting, 5)), protocol.Aborting, nil, ""},
+		{"withdrawn", backend.Header{}, moving(mig(protocol.StepWithdrawn, 5)), protocol.Conflict, protocol.ErrConflict, "abort it again"},
+		{"sealed", sealed(route.To, mig(protocol.StepSealed, 0)), moving(mig(protocol.StepAsked, 5)), protocol.Sealed, nil, ""},
+		{"sealed by an earlier one", sealed(route.To, backend.Migration{ID: "earlier", Step: protocol.StepSealed}), moving(mig(protocol.StepAsked, 5)), protocol.Moved, nil, ""},
+		{"moved", sealed(route.To, mig(protocol.StepSealed, 0)), moving(mig(protocol.StepMoved, 0)), protocol.Moved, nil, ""},
+		{"moved, says To alone", backend.Header{}, moving(mig(protocol.StepMoved, 0)), protocol.Moved, nil, ""},
+		{"moved from elsewhere", backend.Header{}, moving(backend.Migration{ID: "x", From: "memory:c", To: route.To, Step: protocol.StepMoved}), protocol.None, protocol.ErrNotBegun, ""},
+		{"moved elsewhere", backend.Header{}, moving(backend.Migration{ID: "x", From: route.From, To: "memory:c", Step: protocol.StepMoved}), protocol.None, protocol.ErrNotBegun, ""},
+		{"moved, and away", sealed(route.To, mig(protocol.StepSealed, 0)), sealed("memory:c", mig(protocol.StepMoved, 0)), protocol.Moved, nil, ""},
+		{"away from From", sealed("memory:c", backend.Migration{}), backend.Header{}, protocol.Elsewhere, backend.ErrSealed, "memory:c"},
+		{"moved, and away, says To alone", backend.Header{}, sealed("memory:c", mig(protocol.StepMoved, 0)), protocol.Elsewhere, backend.ErrSealed, "memory:c"},
+		{"after the way there", moving(opposite(protocol.StepMoved, 0)), moving(same), protocol.Begun, nil, ""},
+		{"the other way, after a seal", moving(opposite(protocol.StepBegun, 6)), moving(mig(protocol.StepSealed, 0)), protocol.Elsewhere, protocol.ErrOther, "stands the gate"},
+		{"a step of From on To", backend.Header{}, moving(mig(protocol.StepSealed, 0)), protocol.None, protocol.ErrNotBegun, ""},
+		{"away from From, and To sealed towards it", sealed("memory:c", backend.Migration{}), sealed(route.From, backend.Migration{}), protocol.Elsewhere, backend.ErrSealed, "memory:c"},
+		{"away from To", backend.Header{}, sealed("memory:c", backend.Migration{}), protocol.Elsewhere, backend.ErrSealed, "memory:c"},
+		{"aborted", backend.Header{}, sealed(route.From, mig(protocol.StepAborted, 0)), protocol.Aborted, nil, ""},
+		{"sealed towards each other", sealed(route.To, backend.Migration{}), sealed(route.From, backend.Migration{}), protocol.Elsewhere, backend.ErrHeader, "both"},
+		{"two names of one", moving(same), moving(same), protocol.Aliased, protocol.ErrOther, "two names"},
+		{"the same without an ID", moving(backend.Migration{From: route.From, To: route.To, Step: protocol.StepBegun, Gate: 5}),
+			moving(backend.Migration{From: route.From, To: route.To, Step: protocol.StepBegun, Gate: 5}), protocol.Elsewhere, protocol.ErrOther, "stands the gate"},
+		{"in opposite directions", moving(opposite(protocol.StepBegun, 6)), moving(same), protocol.Conflict, protocol.ErrConflict, "opposite"},
+		{"from To to a third", moving(backend.Migration{ID: "x", From: "memory:c", To: route.From, Step: protocol.StepBegun, Gate: 6}), moving(same), protocol.Elsewhere, protocol.ErrOther, "stands the gate"},
+		{"opposite to another", moving(opposite(protocol.StepBegun, 6)), moving(other), protocol.Elsewhere, protocol.ErrOther, "stands the gate"},
+		{"begun the other way", moving(opposite(protocol.StepBegun, 6)), backend.Header{}, protocol.Elsewhere, protocol.ErrOther, "stands the gate"},
+		{"another to To", backend.Header{}, moving(other), protocol.Elsewhere, protocol.ErrOther, "takes part in one"},
+	} {
+		got, err := route.Phase(tt.from, tt.to)
+		if got != tt.want || !errors.Is(err, tt.err) || (err == nil) != (tt.err == nil) || err != nil && !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: %v, %v; want %v, %v", tt.name, got, err, tt.want, tt.err)
+		}
+	}
+}
+
+// Which migrations a process takes part in, and which addresses mean one coordinator.
+func TestAccepts(t *testing.T) {
+	m := backend.Migration{ID: "abc-def", From: "etcd://h1:1,h2:2/x", To: "zookeeper://h3:3/y"}
+	for r, want := range map[protocol.Route]bool{
+		{From: "etcd://h2:2,h1:1/x/", To: "zookeeper://h3:3/y"}:                 true,
+		{From: "etcd://h2:2,h1:1/x", To: "zookeeper://h3:3/y", ID: "abc"}:       true,
+		{From: "etcd://h2:2,h1:1/x", To: "zookeeper://h3:3/y", ID: "abc-def"}:   true,
+		{From: "etcd://h2:2,h1:1/x", To: "zookeeper://h3:3/y", ID: "ab"}:        false,
+		{From: "etcd://h2:2,h1:1/x", To: "zookeeper://h3:3/y", ID: "other"}:     false,
+		{From: "etcd://h2:2,h1:1/z", To: "zookeeper://h3:3/y"}:                  false,
+		{From: "etcd://h2:2/x", To: "zookeeper://h3:3/y"}:                       false,
+		{From: "consul://h2:2,h1:1/x", To: "zookeeper://h3:3/y"}:                false,
+		{From: "etcd://h2:2,h1:1/x", To: "zookeeper://h3:4/y"}:                  false,
+		{From: "etcd://h2:2,h1:1/x?namespace=n", To: "zookeeper://h3:3/y"}:      false,
+		{From: "etcd://h2:2,h1:1/x?user=somebody", To: "zookeeper://h3:3/y"}:    true,
+		{From: "etcd://h2:2,h1:1/x", To: "zookeeper://h3:3/y?session=5s"}:       true,
+		{From: "etcd://h2:2,h1:1/x", To: "no address%"}:                         false,
+		{From: "etcd://h2:2,h1:1/x", To: "zookeeper://h3:3/y?dc=elsewhere"}:     false,
+		{From: "etcd://h2:2,h1:1/x", To: "zookeeper://h3:3/y?partition=beside"}: false,
+	} {
+		if got := r.Accepts(m); got != want {
+			t.Errorf("%+v: %t, want %t", r, got, want)
+		}
+	}
+	if protocol.SameAddress("no address%", "etcd://h1:1/x") || !protocol.SameAddress("no address%", "no address%") {
+		t.Error("what is no address is the same only as itself")
+	}
+}
+
+// What an operator does who begins.
+func TestBegin(t *testing.T) {
+	write := backend.Header{Migration: mig(protocol.StepBegun, 0)}
+	overSeal := mig(protocol.StepBegun, 5)
+	overSeal.Seal = true
+	bySeal := mig(protocol.StepAborted, 5)
+	bySeal.Seal = true
+	for _, tt := range []struct {
+		name     string
+		from, to backend.Line
+		want     protocol.Request
+		err      error
+		says     string
+	}{
+		{"nothing is there", backend.Line{Version: backend.Absent}, backend.Line{}, protocol.Request{Act: protocol.PutGate, Header: write}, nil, ""},
+		{"begun", line(backend.Header{}), line(moving(mig(protocol.StepBegun, 5)), gate), protocol.Request{}, nil, ""},
+		{"the gate was removed", line(backend.Header{}), line(moving(backend.Migration{ID: "old", From: route.From, To: route.To, Step: protocol.StepBegun, Gate: 5})),
+			protocol.Request{Act: protocol.PutGate, Header: moving(backend.Migration{ID: "old", From: route.From, To: route.To, Step: protocol.StepBegun})}, nil, ""},
+		{"moved", line(backend.Header{}), line(moving(mig(protocol.StepMoved, 0))), protocol.Request{}, protocol.ErrRefused, "already"},
+		{"the other way", line(moving(opposite(protocol.StepBegun, 6))), line(backend.Header{}), protocol.Request{}, protocol.ErrRefused, "has not ended"},
+		{"both ways", line(moving(opposite(protocol.StepBegun, 6))), line(moving(mig(protocol.StepBegun, 5))), protocol.Request{}, protocol.ErrConflict, ""},
+		{"two names", line(moving(mig(protocol.StepBegun, 5))), line(moving(mig(protocol.StepBegun, 5))), protocol.Request{}, protocol.ErrOther, "two names"},
+		{"another to To", line(backend.Header{}), line(moving(backend.Migration{ID: "x", From: "memory:c", To: route.To, Step: protocol.StepBegun, Gate: 5}), gate), protocol.Request{}, protocol.ErrOther, ""},
+		{"From is sealed", line(sealed("memory:c", backend.Migration{})), line(backend.Header{}), protocol.Request{}, backend.ErrSealed, ""},
+		{"To was left for a third, and nobody knows From", backend.Line{Version: backend.Absent}, line(sealed("memory:c", backend.Migration{}), seal), protocol.Request{}, protocol.ErrRefused, "nobody knows it"},
+		{"To was left for a third, and somebody stands on From", backend.Line{Version: backend.Absent, Members: []backend.Member{me}}, line(sealed("memory:c", backend.Migration{}), seal),
+			protocol.Request{Act: protocol.Write, Side: protocol.To, Header: moving(overSeal)}, nil, ""},
+		{"To was left for a third, and From has a record", line(backend.Header{}), line(sealed("memory:c", backend.Migration{}), seal),
+			protocol.Request{Act: protocol.Write, Side: protocol.To, Header: moving(overSeal)}, nil, ""},
+		{"To was left for From", line(backend.Header{}), line(sealed(route.From, backend.Migration{}), seal), protocol.Request{Act: protocol.Write, Side: protocol.To, Header: moving(overSeal)}, nil, ""},
+		{"behind the seal they wait", line(backend.Header{}), line(sealed(route.From, backend.Migration{}), seal, me), protocol.Request{}, protocol.ErrRefused, "web-1"},
+		{"the seal was removed", line(backend.Header{}), line(sealed(route.From, backend.Migration{})), protocol.Request{Act: protocol.PutGate, Header: write}, nil, ""},
+		{"the seal was removed, and one stands", line(backend.Header{}), line(sealed(route.From, backend.Migration{}), me), protocol.Request{}, protocol.ErrRefused, "web-1"},
+		{"they stand on To", line(backend.Header{}), line(backend.Header{}, me, you), protocol.Request{}, protocol.ErrRefused, "web-1 (me), web-2 (you)"},
+		{"aborted, and the gate stands", line(backend.Header{}), line(sealed(route.From, mig(protocol.StepAborted, 5)), gate), protocol.Request{Act: protocol.OpenGate, Side: protocol.To, Gate: gate}, nil, ""},
+		{"aborted, and they stand behind the gate", line(backend.Header{}), line(sealed(route.From, mig(protocol.StepAborted, 5)), gate, me), protocol.Request{}, protocol.ErrRefused, "web-1"},
+		{"aborted, and its gate is a seal", line(backend.Header{}), line(sealed(route.From, bySeal), seal), protocol.Request{Act: protocol.Write, Side: protocol.To, Header: moving(overSeal)}, nil, ""},
+		{"another is about to put a gate", line(backend.Header{}), line(backend.Header{}, backend.Member{Line: "e", Key: "x", Position: 5, Value: protocol.GateValue + "x"}), protocol.Request{Act: protocol.PutGate, Header: write}, nil, ""},
+		{"another is pinned", line(backend.Header{}), line(backend.Header{}, gate), protocol.Request{}, protocol.ErrRefused, "gate"},
+		{"asked already", line(backend.Header{}), line(moving(mig(protocol.StepAsked, 5)), gate), protocol.Request{}, nil, ""},
+		{"being aborted", line(backend.Header{}), line(moving(mig(protocol.StepAborting, 5)), gate), protocol.Request{}, nil, ""},
+		{"sealed by a cutover", line(sealed(route.To, mig(protocol.StepSealed, 0))), line(moving(mig(protocol.StepAsked, 5)), gate), protocol.Request{}, protocol.ErrRefused, "already"},
+		{"To was left for a third while it was asked", line(backend.Header{}), line(sealed("memory:c", mig(protocol.StepAsked, 5)), gate), protocol.Request{Act: protocol.Write, Side: protocol.To, Header: moving(overSeal)}, nil, ""},
+		{"aborted, and the gate is gone", line(backend.Header{}), line(sealed(route.From, mig(protocol.StepAborted, 5))), protocol.Request{Act: protocol.PutGate, Header: write}, nil, ""},
+		{"one stands where a gate was", line(backend.Header{}), line(moving(backend.Migration{Gate: 8}), you), protocol.Request{}, protocol.ErrRefused, "web-2"},
+	} {
+		got, err := route.Begin("m", protocol.Lines{tt.from, tt.to})
+		if got != tt.want || !errors.Is(err, tt.err) || (err == nil) != (tt.err == nil) || err != nil && !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: %+v, %v; want %+v, %v", tt.name, got, err, tt.want, tt.err)
+		}
+		if begins := tt.err == nil && (tt.want.Act == protocol.PutGate || tt.want.Act == protocol.Write); got.Begins() != begins {
+			t.Errorf("%s: it begins: %t", tt.name, got.Begins())
+		}
+	}
+	for _, q := range []protocol.Request{
+		{Act: protocol.Write, Side: protocol.From, Header: write}, {Act: protocol.Write, Side: protocol.To, Header: moving(mig(protocol.StepAsked, 5))}, {Act: protocol.OpenGate, Side: protocol.To, Header: write},
+	} {
+		if q.Begins() {
+			t.Errorf("%+v begins a migration", q)
+		}
+	}
+}
+
+// Who may pin a member as the gate.
+func TestMayPin(t *testing.T) {
+	joining := backend.Member{Line: "e", Key: "mine", Position: 6, Value: protocol.GateValue + "m"}
+	rival := backend.Member{Line: "e", Key: "other", Position: 5, Value: protocol.GateValue + "x"}
+	before := line(backend.Header{})
+	later := line(backend.Header{}, joining)
+	later.Version = 4
+	for name, tt := range map[string]struct {
+		now  backend.Line
+		want error
+	}{
+		"alone":               {line(backend.Header{}, joining), nil},
+		"before a rival":      {line(backend.Header{}, joining, rival), nil},
+		"behind a rival":      {line(backend.Header{}, rival, joining), backend.ErrVersion},
+		"with a candidate":    {line(backend.Header{}, joining, me), protocol.ErrRefused},
+		"the record is newer": {later, backend.ErrVersion},
+		"it has gone":         {line(backend.Header{}), backend.ErrVersion},
+	} {
+		if err := route.MayPin(joining, before, tt.now); !errors.Is(err, tt.want) || (err == nil) != (tt.want == nil) {
+			t.Errorf("%s: %v, want %v", name, err, tt.want)
+		}
+	}
+}
+
+// What an operator does who cuts over, finishes or aborts.
+func TestSteps(t *testing.T) {
+	asked, aborting := moving(mig(protocol.StepAsked, 5)), moving(mig(protocol.StepAborting, 5))
+	withdrawn := moving(mig(protocol.StepWithdrawn, 5))
+	over := opposite(protocol.StepBegun, 6)
+	over.Over = 5
+	bySeal := mig(protocol.StepBegun, 5)
+	bySeal.Seal = true
+	oursOver := mig(protocol.StepBegun, 5)
+	oursOver.Over = 6
+	oursOld, withdrawnOld := oursOver, moving(oursOver)
+	oursOld.Over, withdrawnOld.Migration.Over, withdrawnOld.Migration.Step = 99, 99, protocol.StepWithdrawn
+	reopened := backend.Member{Line: "e", Key: "seal", Position: 6, Pinned: true}
+	movedHeader := sealed(route.To, mig(protocol.StepSealed, 0))
+	none := protocol.Request{}
+	cutover := func(l protocol.Lines) (protocol.Request, error) { return route.Cutover(l) }
+	finish := func(l protocol.Lines) (protocol.Request, error) { return route.Finish(l) }
+	abort := func(l protocol.Lines) (protocol.Request, error) { return route.Abort(l) }
+	for _, tt := range []struct {
+		name     string
+		step     func(protocol.Lines) (protocol.Request, error)
+		from, to backend.Line
+		want     protocol.Request
+		err      error
+		says     string
+	}{
+		{"cut over", cutover, line(backend.Header{}), line(moving(mig(protocol.StepBegun, 5)), gate), protocol.Request{Act: protocol.Write, Side: protocol.To, Header: asked}, nil, ""},
+		{"cut over without a gate", cutover, line(backend.Header{}), line(moving(mig(protocol.StepBegun, 5))), none, protocol.ErrRefused, "gone"},
+		{"cut over twice", cutover, line(backend.Header{}), line(asked, gate), protocol.Request{Act: protocol.Wait}, nil, ""},
+		{"cut over what is sealed", cutover, line(movedHeader), line(asked, gate), protocol.Request{Act: protocol.EndMove}, nil, ""},
+		{"cut over what has moved", cutover, line(movedHeader), line(moving(mig(protocol.StepMoved, 0))), none, nil, ""},
+		{"cut over what was aborted", cutover, line(backend.Header{}), line(sealed(route.From, mig(protocol.StepAborted, 0))), none, protocol.ErrRefused, "was aborted"},
+		{"cut over what is being aborted", cutover, line(backend.Header{}), line(aborting, gate), none, protocol.ErrRefused, "abort again"},
+		{"cut over nothing", cutover, line(backend.Header{}), line(backend.Header{}), none, protocol.ErrNotBegun, ""},
+
+		{"finish what is sealed", finish, line(movedHeader), line(asked, gate), protocol.Request{Act: protocol.EndMove}, nil, ""},
+		{"finish what has moved", finish, line(movedHeader), line(moving(mig(protocol.StepMoved, 0))), none, nil, ""},
+		{"finish what has begun", finish, line(backend.Header{}), line(moving(mig(protocol.StepBegun, 5)), gate), none, protocol.ErrRefused, "cut over first"},
+		{"finish nothing", finish, line(backend.Header{}), line(backend.Header{}), none, protocol.ErrNotBegun, ""},
+
+		{"abort", abort, line(backend.Header{}), line(asked, gate), protocol.Request{Act: protocol.Write, Side: protocol.To, Header: aborting}, nil, ""},
+		{"abort further", abort, line(backend.Header{}), line(aborting, gate), protocol.Request{Act: protocol.Touch}, nil, ""},
+		{"abort nothing", abort, line(backend.Header{}), line(backend.Header{}), none, protocol.ErrNotBegun, ""},
+		{"abort what is sealed", abort, line(movedHeader), line(asked, gate), protocol.Request{Act: protocol.EndMove}, nil, ""},
+		{"abort what has moved", abort, line(movedHeader), line(moving(mig(protocol.StepMoved, 0))), none, protocol.ErrRefused, "too late"},
+		{"abort what was aborted", abort, line(backend.Header{}), line(sealed(route.From, mig(protocol.StepAborted, 0))), none, nil, ""},
+		{"abort, and the gate stands", abort, line(backend.Header{}), line(sealed(route.From, mig(protocol.StepAborted, 5)), gate), protocol.Request{Act: protocol.OpenGate, Side: protocol.To, Gate: gate}, nil, ""},
+		{"abort, and one stands behind the gate", abort, line(backend.Header{}), line(sealed(route.From, mig(protocol.StepAborted, 5)), gate, me), none, backend.ErrUnavailable, "web-1"},
+		{"abort, and the gate is a seal", abort, line(backend.Header{}), line(sealed(route.From, backend.Migration{ID: "m", From: route.From, To: route.To, Step: protocol.StepAborted, Gate: 5, Seal: true}), seal), none, nil, ""},
+		{"abort what was reopened", abort, line(moving(backend.Migration{Step: protocol.StepReopened, Gate: 6}), reopened), line(sealed(route.From, mig(protocol.StepAborted, 0))),
+			protocol.Request{Act: protocol.OpenGate, Side: protocol.From, Gate: reopened}, nil, ""},
+		{"abort what another has outrun", abort, line(sealed("memory:c", backend.Migration{})), line(asked, gate), protocol.Request{Act: protocol.Write, Side: protocol.To, Header: aborting}, nil, ""},
+		{"abort further what another has outrun", abort, line(sealed("memory:c", backend.Migration{})), line(aborting, gate), protocol.Request{Act: protocol.Touch}, nil, ""},
+		{"aborted what another has outrun", abort, line(sealed("memory:c", backend.Migration{})), line(sealed("memory:c", mig(protocol.StepAborted, 0))), none, nil, ""},
+		{"abort where another has moved it", abort, line(sealed("memory:c", backend.Migration{})), line(backend.Header{}), none, backend.ErrSealed, ""},
+		{"abort where another has moved it, and a third is under way", abort, line(sealed("memory:c", backend.Migration{})),
+			line(moving(backend.Migration{ID: "x", From: "memory:c", To: route.To, Step: protocol.StepBegun, Gate: 5}), gate), none, backend.ErrSealed, ""},
+		{"abort what has moved, and moved again", abort, line(sealed("memory:c", backend.Migration{})), line(moving(mig(protocol.StepMoved, 0))), none, protocol.ErrRefused, "too late"},
+		{"aborted, and a gate on From is another's", abort, line(moving(backend.Migration{Step: protocol.StepMoved, Gate: 6}), reopened), line(sealed(route.From, mig(protocol.StepAborted, 0))), none, nil, ""},
+		{"reopened, and the seal is gone", abort, line(moving(backend.Migration{Step: protocol.StepReopened, Gate: 6})), line(sealed(route.From, mig(protocol.StepAborted, 0))), none, nil, ""},
+		{"sealed towards From by a cutover", abort, line(backend.Header{}), line(sealed(route.From, mig(protocol.StepSealed, 5)), gate), none, nil, ""},
+
+		{"abort between two names", abort, line(moving(mig(protocol.StepBegun, 5)), gate, me), line(moving(mig(protocol.StepBegun, 5)), gate, me), protocol.Request{Act: protocol.OpenGate, Side: protocol.To, Gate: gate}, nil, ""},
+		{"abort between two names, without a gate", abort, line(moving(mig(protocol.StepBegun, 5)), me), line(moving(mig(protocol.StepBegun, 5)), me), protocol.Request{Act: protocol.Write, Side: protocol.To, Last: true}, nil, ""},
+		{"abort where both are sealed", abort, line(sealed(route.To, mig(protocol.StepSealed, 0)), reopened), line(sealed(route.From, backend.Migration{})),
+			protocol.Request{Act: protocol.Reopen, Side: protocol.From, Header: moving(backend.Migration{Step: protocol.StepReopened, Gate: 6})}, nil, ""},
+		{"abort where both are sealed, and the seal was removed", abort, line(sealed(route.To, mig(protocol.StepSealed, 0)), me), line(sealed(route.From, backend.Migration{})),
+			protocol.Request{Act: protocol.Reopen, Side: protocol.From, Header: moving(backend.Migration{Step: protocol.StepReopened})}, nil, ""},
+		{"abort where both are sealed, and nobody stands", abort, line(sealed(route.To, mig(protocol.StepSealed, 0))), line(sealed(route.From, backend.Migration{})),
+			protocol.Request{Act: protocol.Reopen, Side: protocol.From, Header: moving(backend.Migration{Step: protocol.StepReopened})}, nil, ""},
+
+		{"withdraw", abort, line(moving(opposite(protocol.StepBegun, 6))), line(moving(mig(protocol.StepBegun, 5)), gate), protocol.Request{Act: protocol.Write, Side: protocol.To, Header: withdrawn}, nil, ""},
+		{"withdraw further", abort, line(moving(opposite(protocol.StepBegun, 6))), line(withdrawn, gate), protocol.Request{Act: protocol.OpenGate, Side: protocol.To, Gate: gate}, nil, ""},
+		{"withdraw with one behind the gate", abort, line(moving(opposite(protocol.StepBegun, 6))), line(withdrawn, gate, me), none, backend.ErrUnavailable, "web-1"},
+		{"withdraw without a gate", abort, line(moving(opposite(protocol.StepBegun, 6))), line(withdrawn), protocol.Request{Act: protocol.Write, Side: protocol.To, Last: true}, nil, ""},
+		{"withdraw what the other is over", abort, line(moving(over)), line(moving(mig(protocol.StepBegun, 5)), gate), protocol.Request{Act: protocol.OpenGate, Side: protocol.To, Gate: gate}, nil, ""},
+		{"withdraw what stands on a seal", abort, line(moving(opposite(protocol.StepBegun, 6))), line(moving(bySeal), seal), none, protocol.ErrRefused, "in use"},
+		{"withdraw while the other is withdrawn", abort, line(moving(opposite(protocol.StepWithdrawn, 6))), line(moving(mig(protocol.StepBegun, 5)), gate), none, protocol.ErrRefused, "being aborted"},
+		{"withdraw what is over the other", abort, line(moving(opposite(protocol.StepBegun, 6))), line(moving(oursOver), gate), none, protocol.ErrRefused, "being aborted"},
+		{"withdraw after the other is gone", abort, line(backend.Header{}), line(withdrawn, gate), protocol.Request{Act: protocol.OpenGate, Side: protocol.To, Gate: gate}, nil, ""},
+		{"withdraw what was over an earlier one", abort, line(moving(opposite(protocol.StepBegun, 6))), line(moving(oursOld), gate), protocol.Request{Act: protocol.Write, Side: protocol.To, Header: withdrawnOld}, nil, ""},
+	} {
+		got, err := tt.step(protocol.Lines{tt.from, tt.to})
+		if got != tt.want || !errors.Is(err, tt.err) || (err == nil) != (tt.err == nil) || err != nil && !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: %+v, %v; want %+v, %v", tt.name, got, err, tt.want, tt.err)
+		}
+	}
+	// The route the other way writes into the record of the migration whose From comes first.
+	back := protocol.Route{From: route.To, To: route.From}
+	from, to := line(moving(mig(protocol.StepBegun, 5)), gate), line(moving(opposite(protocol.StepBegun, 6)), reopened)
+	h := from.Header
+	h.Migration.Over = 6
+	if got, err := back.Abort(protocol.Lines{from, to}); err != nil || got != (protocol.Request{Act: protocol.Write, Side: protocol.From, Header: h}) {
+		t.Errorf("withdraw the other way: %+v, %v", got, err)
+	}
+}
+
+// The records that the steps write.
+func TestRecords(t *testing.T) {
+	began := moving(mig(protocol.StepAborting, 5))
+	for _, tt := range []struct {
+		name     string
+		from, to backend.Header
+		sealed   string
+		ok       bool
+	}{
+		{"aborted", backend.Header{}, began, route.From, true},
+		{"sealed meanwhile", sealed(route.To, mig(protocol.StepSealed, 0)), began, "", false},
+		{"outrun", sealed("memory:c", backend.Migration{}), began, "memory:c", true},
+		{"the other way", moving(opposite(protocol.StepBegun, 6)), began, "", false},
+	} {
+		got, ok := route.AbortedOf(tt.from, tt.to)
+		if ok != tt.ok || ok && (got.Sealed != tt.sealed || got.Migration.Step != protocol.StepAborted) {
+			t.Errorf("%s: %+v, %t", tt.name, got, ok)
+		}
+	}
+	asked := moving(mig(protocol.StepAsked, 5))
+	asked.Acknowledged, asked.Resign, asked.Asked = 3, 4, "there"
+	from := protocol.SealOf(backend.Header{Acknowledged: 7, Resign: 8, Asked: "here"}, asked.Migration)
+	if from.Sealed != route.To || from.Migration != (backend.Migration{ID: "m", From: route.From, To: route.To, Step: protocol.StepSealed}) {
+		t.Errorf("the seal is %+v", from)
+	}
+	got, ok := protocol.MovedOf(from, asked)
+	if !ok || got.Migration.Step != protocol.StepMoved || got.Migration.Gate != 0 || got.Acknowledged != 7 || got.Resign != 8 || got.Asked != "here" {
+		t.Errorf("moved: %+v, %t", got, ok)
+	}
+	asked.Acknowledged, asked.Resign = 9, 8
+	if got, _ := protocol.MovedOf(from, asked); got.Acknowledged != 9 || got.Resign != 8 || got.Asked != "there" {
+		t.Errorf("moved, with newer numbers there: %+v", got)
+	}
+	for name, tt := range map[string]struct{ from, to backend.Header }{
+		"not sealed":        {backend.Header{Migration: from.Migration}, asked},
+		"by no migration":   {sealed(route.To, backend.Migration{}), moving(backend.Migration{Step: protocol.StepAsked})},
+		"moved already":     {from, moving(mig(protocol.StepMoved, 0))},
+		"another migration": {from, moving(backend.Migration{ID: "x", From: route.From, To: route.To, Step: protocol.StepAsked})},
+	} {
+		if got, ok := protocol.MovedOf(tt.from, tt.to); ok || got != tt.to {
+			t.Errorf("%s: %+v, %t", name, got, ok)
+		}
+	}
+	if !protocol.BeingMoved(backend.Place{Header: asked}) || protocol.BeingMoved(backend.Place{First: true, Header: asked}) || protocol.BeingMoved(backend.Place{}) {
+		t.Error("who waits where an election is about to move joins again, and nobody else")
+	}
+}
+
+func TestPhases(t *testing.T) {
+	for _, p := range []protocol.Phase{protocol.None, protocol.Begun, protocol.Asked, protocol.Sealed, protocol.Moved, protocol.Aborting, protocol.Aborted, protocol.Conflict, protocol.Elsewhere, protocol.Aliased} {
+		both, moved := p == protocol.Begun || p == protocol.Asked || p == protocol.Aborting, p == protocol.Sealed || p == protocol.Moved
+		if p.NeedsBoth() != both || p.HasMoved() != moved {
+			t.Errorf("%s: %t, %t", p, p.NeedsBoth(), p.HasMoved())
+		}
+	}
+	if !route.MovedByTo(moving(mig(protocol.StepMoved, 0))) || route.MovedByTo(moving(mig(protocol.StepBegun, 5))) {
+		t.Error("To's record says that the election has moved, or not")
+	}
+	if protocol.Gated(sealed("memory:c", mig(protocol.StepBegun, 5))) || !protocol.Gated(moving(mig(protocol.StepBegun, 5))) {
+		t.Error("a gate stands only where the election has not gone from")
+	}
+}
+
+// What a later version has added to From's record goes along; what it has added to a migration does not.
+func TestWithLater(t *testing.T) {
+	for _, tt := range []struct{ from, to, want string }{
+		{"", "", ""},
+		{`{"needs":"x"}`, "", `{"needs":"x"}`},
+		{"", `{"more":1}`, `{"more":1}`},
+		{`{"migration":{"x":1},"needs":"x"}`, `{"migration":{"y":1},"more":1}`, `{"migration":{"y":1},"more":1,"needs":"x"}`},
+		{`{"more":2}`, `{"more":1}`, `{"more":2}`},
+	} {
+		if got := protocol.WithLater(backend.Header{Later: tt.from}, backend.Header{Later: tt.to}); got.Later != tt.want {
+			t.Errorf("%q to %q: %q, want %q", tt.from, tt.to, got.Later, tt.want)
+		}
+	}
+}
+
+func TestCompanion(t *testing.T) {
+	long := strings.Repeat("x", backend.MaxName)
+	for election, want := range map[string]string{"e": "e-y", long: long[:backend.MaxName-2] + "-y", long[2:]: long[2:] + "-y"} {
+		if got := protocol.Companion(election, "-y"); got != want {
+			t.Errorf("the companion of a name of %d bytes has %d", len(election), len(got))
+		}
+	}
+}
