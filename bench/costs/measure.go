@@ -165,8 +165,26 @@ func (b *bench) failovers(ctx context.Context, p *place, l candidate.Library, f 
 }
 
 // rest measures what a line costs in which nothing happens: one process has the leader, and another
-// all who wait, whose processor time and memory are measured. Before that the leader is alone.
+// all who wait, whose processor time and memory are measured. Before that the leader is alone. What the server is sent while nobody is
+// there does not count.
 func (b *bench) rest(ctx context.Context, p *place, l candidate.Library, f *figure) error {
+	// sessions is how many sessions' times are measured, of each state.
+	const sessions = 2
+	anyway := 0.0 // requests in a session time that the server is sent by itself, as an API server is, or by this program
+	if p.requests != nil {
+		before, err := p.requests(ctx)
+		if err != nil {
+			return err
+		}
+		if err := sleep(ctx, sessions*b.session); err != nil {
+			return err
+		}
+		after, err := p.requests(ctx)
+		if err != nil {
+			return err
+		}
+		anyway = float64(after-before) / sessions
+	}
 	h := how{session: b.session, counted: true}
 	q, err := open(ctx, p, l, 1, h)
 	if err != nil {
@@ -188,8 +206,7 @@ func (b *bench) rest(ctx context.Context, p *place, l candidate.Library, f *figu
 		used, err = cpu(q.processes[1:]...)
 		return requests, q.bytes(), used, err
 	}
-	// spent is what happens in some sessions' times.
-	const sessions = 2
+	// spent is what happens in a session's time.
 	spent := func() (requests, bytes float64, used time.Duration, took time.Duration, err error) {
 		if err := sleep(ctx, b.session); err != nil { // what follows a start is not rest
 			return 0, 0, 0, 0, err
@@ -203,7 +220,7 @@ func (b *bench) rest(ctx context.Context, p *place, l candidate.Library, f *figu
 			return 0, 0, 0, 0, err
 		}
 		is, isBytes, isUsed, err := count()
-		return float64(is-was) / sessions, float64(isBytes-wasBytes) / sessions, isUsed - wasUsed, time.Since(begin), err
+		return max(0, float64(is-was)/sessions-anyway), float64(isBytes-wasBytes) / sessions, isUsed - wasUsed, time.Since(begin), err
 	}
 	if f.Alone.Requests, f.Alone.Bytes, _, _, err = spent(); err != nil {
 		return err

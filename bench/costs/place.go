@@ -178,7 +178,7 @@ func startKubernetes(ctx context.Context, disk bool) (*place, error) {
 			return len(line), err
 		},
 		requests: func(ctx context.Context) (int, error) {
-			// Those of the API server itself are among them, which renews a Lease of its own.
+			// Those of the API server itself are among them, which looks after Leases of its own.
 			return metric(ctx, client.HTTP, client.URL+"/metrics", "apiserver_request_total", `resource="leases"`)
 		},
 	}, nil
@@ -187,7 +187,8 @@ func startKubernetes(ctx context.Context, disk bool) (*place, error) {
 // startPostgres starts a PostgreSQL that counts statements. Those that a function makes count as the one that calls it.
 func startPostgres(ctx context.Context, disk bool) (*place, error) {
 	p, err := coordtest.StartPostgres(ctx, &coordtest.PostgresOptions{Disk: disk, Config: []string{
-		"max_connections=1300", // a candidate that waits for an advisory lock is a connection
+		"max_connections=1300",         // a candidate that waits for an advisory lock is a connection
+		"authentication_timeout=10min", // a thousand that connect at once take their time
 		"shared_preload_libraries=pg_stat_statements",
 	}})
 	if err != nil {

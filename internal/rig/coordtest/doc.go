@@ -7,7 +7,7 @@
 // it what happens to servers: Kill, Pause, Resume, Restart, Wipe. A [Cluster] is the servers
 // of one coordinator. [ZooKeeper], [Etcd] and [Consul] differ only in how their processes are
 // configured, and in what tells that they serve. Each can use TLS or credentials. [Kubernetes]
-// is an API server with an etcd below it, for other libraries to be measured on.
+// is an API server with an etcd below it. [Redis] is for other libraries to be measured on.
 //
 //	z := coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{Nodes: 3, Links: true})
 //	leader, err := z.Leader(ctx)
