@@ -97,26 +97,11 @@ func (r *runner) fails(ctx context.Context, m *mutant, group []*unit) (by string
 	if test := strings.Split(by, "/"); len(test) > len(parents) && strings.HasPrefix(by, strings.Join(parents, "/")) {
 		names = test[len(parents) : len(parents)+1]
 	}
-	if r.trusted(b.pkg + " " + by) {
-		return b.pkg + " " + by, o.late, true
-	}
 	if again := r.run(ctx, b, parents, names, -1, "", usual.enough()); !again.ok {
 		r.tell("%s %s fails without a mutant", b.pkg, by)
 		return "", false, false
 	}
 	return b.pkg + " " + by, o.late, true
-}
-
-// trusted reports whether a test has failed as so many mutants, and passed without them, that it need not be run without one
-// again.
-func (r *runner) trusted(test string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.sound == nil {
-		r.sound = make(map[string]int)
-	}
-	r.sound[test]++
-	return r.sound[test] > 3
 }
 
 // failing returns the test that has failed first, or its subtest.

@@ -20,7 +20,7 @@
 // All mutants are compiled at once, into one program that is any of them (see package mutant). So each test is
 // compiled once, and a mutant costs only the run of some tests: of those that reach it, the quick ones first, until one
 // fails. Whether a test reaches it, a run without a mutant has shown before. A test that fails as the mutant is run again
-// without it, the first three times that it fails, and counts only if it passes then. A test that takes several times what it usually takes has failed.
+// without it, and counts only if it passes then. A test that takes several times what it usually takes has failed.
 //
 // Why not a tool that exists: gremlins, go-mutesting and ooze compile for each mutant, and gremlins runs only the tests
 // of its own package, while most of ours are judged by rules in other packages; go-mutants, which compiles once, runs

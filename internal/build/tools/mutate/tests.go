@@ -72,9 +72,6 @@ type runner struct {
 	atOnce int
 	long   time.Duration // what takes more of the processor is run in portions
 	tell   func(format string, args ...any)
-
-	mu    sync.Mutex
-	sound map[string]int // how often a test has failed as a mutant, and passed without it
 }
 
 // build compiles the tests of the suites that link a package with mutants.
