@@ -47,7 +47,7 @@ func TestPage(t *testing.T) {
 	b.page(&out, candidate.Postgres)
 	for _, want := range []string{
 		"2026-01-02, one server, which waits for its disk, candidates in 5 processes, 1 core.\n",
-		"| PostgreSQL 15 | 1000 | 5 | **succession** | 1.00 |",
+		"| PostgreSQL 15 | 100 | 5 | **succession** | 1.00 |",
 		"| PostgreSQL 15 | River's elector | 1 | 10.0 s | 1 ms |",
 		"| PostgreSQL 15 | succession | 1 | 10.0 s | 12 | 7.0 kB | 0.50 | 0.70 | 400 | 300 |",
 	} {
@@ -72,7 +72,7 @@ func TestWholePage(t *testing.T) {
 		want string
 	}{
 		"a floor":    {func(f *figure) bool { return f.Library == candidate.Floor && f.N == 100 }, "handover, postgres: floor, 100"},
-		"a length":   {func(f *figure) bool { return f.Library == candidate.Ours && f.N == 1000 && f.Processes == 5 }, "handover, postgres: succession, 1000"},
+		"a length":   {func(f *figure) bool { return f.Library == candidate.Ours && f.N == 100 && f.Processes == 5 }, "handover, postgres: succession, 100"},
 		"a failover": {func(f *figure) bool { return f.Measure == failover && f.Library == candidate.Ours }, "failover, postgres: succession, 1"},
 		"a rest":     {func(f *figure) bool { return f.Measure == rest && f.Library == "River's elector" && f.N == 1 }, "rest, postgres: River's elector, 1"},
 	} {
