@@ -449,7 +449,7 @@ func TestBesideWatched(t *testing.T) {
 		_, err := w.WatchLine(ctx, x.name, l)
 		ended <- err
 	}()
-	time.Sleep(ttl / 2) // it has looked for the first time
+	settled(watcher) // it has looked for the first time
 	before := watcher.Requests()
 	time.Sleep(2 * ttl)
 	// The session, and a look at all sessions every half session time.
