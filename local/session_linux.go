@@ -65,14 +65,14 @@ func (s *session) release(context.Context) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, p := range s.places {
 		p.letGo()
 		p.remove()
 		p.finish()
 	}
 	clear(s.places)
-	return s.dir.close()
+	s.mu.Unlock()
+	return s.dir.close() // it waits for one who looks, who may be about to lock s.mu
 }
 
 // write runs fn with the names locked, unless the session has ended. fn goes on if ctx ends
