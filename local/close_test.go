@@ -3,8 +3,12 @@
 package local
 
 import (
+	"errors"
+	"os"
 	"testing"
 	"time"
+
+	"github.com/succession-dev/succession/backend"
 )
 
 // A session that is closed while one looks at a line does not wait for that one for ever, nor that one for the session.
@@ -56,5 +60,32 @@ func TestCloseWhileOneLooks(t *testing.T) {
 		}
 	case <-late:
 		t.Fatal("the session is not closed")
+	}
+}
+
+// A call that is under way while its session is closed finds the folder closed, which is told as the end of the session.
+func TestFolderIsClosed(t *testing.T) {
+	b, err := New(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if _, err := b.Session(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s := b.sessions.Newest().(*session)
+	top, err := s.dir.opened()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	err = top.do(func(dir) error { return nil })
+	if !errors.Is(err, os.ErrClosed) {
+		t.Errorf("the folder is closed, and %q is told", err)
+	}
+	if err := s.explain(t.Context(), err); !errors.Is(err, backend.ErrSessionEnded) && !errors.Is(err, backend.ErrClosed) {
+		t.Errorf("the session is closed, and its caller is told %q", err)
 	}
 }

@@ -23,11 +23,11 @@ type dir struct {
 	at  string // its name; "" for the top folder
 }
 
-// do calls fn with the top folder, which stays open meanwhile.
+// do calls fn with the top folder, which stays open meanwhile. It fails with [os.ErrClosed] if that was closed.
 func (t *top) do(fn func(dir) error) error {
 	var err error
-	if failed := t.raw.Control(func(fd uintptr) { err = fn(dir{int(fd), t, ""}) }); failed != nil {
-		return failed
+	if t.raw.Control(func(fd uintptr) { err = fn(dir{int(fd), t, ""}) }) != nil {
+		return os.ErrClosed // its own error says the same, and is none that can be asked for
 	}
 	return err
 }
