@@ -201,19 +201,15 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[State, error] {
 			}
 			s = now
 			st, _ := StateOf(line)
-			switch {
-			case begun && st == last:
-				doubt.Settled()
-			case !st.Vacant() && st.Leader.Token < newest && doubt.Earlier(st) != nil:
-			default:
-				doubt.Settled()
-				begun, last = true, st
-				if !st.Vacant() {
-					newest = st.Leader.Token
-				}
-				return !yield(st, nil), nil
+			same := begun && st == last
+			if doubt.See(st, !same && !st.Vacant() && st.Leader.Token < newest) != nil || same {
+				return false, nil
 			}
-			return false, nil
+			begun, last = true, st
+			if !st.Vacant() {
+				newest = st.Leader.Token
+			}
+			return !yield(st, nil), nil
 		})
 		if err != nil {
 			yield(State{}, err)

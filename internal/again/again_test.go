@@ -122,25 +122,26 @@ func TestUntilItsContextEnds(t *testing.T) {
 	}
 }
 
-// A state that seems to be earlier is doubted once.
+// A state that seems to be earlier is doubted once, and once more if others were seen in between.
 func TestDoubt(t *testing.T) {
 	var d again.Doubt[int]
-	steps := []struct {
-		now  int
-		want error
-	}{{3, again.ErrEarlier}, {2, again.ErrEarlier}, {2, nil}, {0, nil}, {2, again.ErrEarlier}}
-	for i, s := range steps {
-		if s.now == 0 {
-			d.Settled()
-		} else if err := d.Earlier(s.now); err != s.want {
-			t.Errorf("step %d: got %v, want %v", i, err, s.want)
+	for i, step := range []struct {
+		now     int
+		earlier bool
+		want    error
+	}{
+		{4, false, nil}, {3, true, again.ErrEarlier}, {2, true, again.ErrEarlier}, {2, true, nil}, // 2 was seen twice
+		{2, true, again.ErrEarlier}, {4, false, nil}, {2, true, again.ErrEarlier}, {2, true, nil},
+	} {
+		if err := d.See(step.now, step.earlier); err != step.want {
+			t.Errorf("step %d: got %v, want %v", i, err, step.want)
 		}
 	}
 	lines := again.Doubt[[]int]{Same: slices.Equal[[]int]}
-	if err := errors.Join(lines.Earlier([]int{1}), lines.Earlier([]int{2})); !again.Passing(err) {
+	if err := errors.Join(lines.See([]int{1}, true), lines.See([]int{2}, true)); !again.Passing(err) {
 		t.Errorf("got %v, want what passes", err)
 	}
-	if err := lines.Earlier([]int{2}); err != nil {
+	if err := lines.See([]int{2}, true); err != nil {
 		t.Errorf("got %v for what was seen twice", err)
 	}
 }

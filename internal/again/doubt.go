@@ -18,16 +18,18 @@ type Doubt[T any] struct {
 // ErrEarlier says why a caller with a [Doubt] looks again. It passes by itself.
 var ErrEarlier = fmt.Errorf("%w: it shows an earlier state than before", backend.ErrUnavailable)
 
-// Earlier returns [ErrEarlier] for a state that seems to be earlier than the one seen before, or
-// nil if the last look has shown the same earlier state.
-func (d *Doubt[T]) Earlier(now T) error {
-	if d.last != nil && (d.Same != nil && d.Same(*d.last, now) || d.Same == nil && any(*d.last) == any(now)) {
+// See returns nil if a state can be believed: it does not seem to be earlier than the one seen before, or the last look has shown
+// the same one. Otherwise it returns [ErrEarlier]. The caller calls See after each look: a server that lags behind a second
+// time is doubted anew.
+func (d *Doubt[T]) See(now T, earlier bool) error {
+	seen := d.last
+	d.last = nil
+	switch {
+	case !earlier:
+		return nil
+	case seen != nil && (d.Same != nil && d.Same(*seen, now) || d.Same == nil && any(*seen) == any(now)):
 		return nil
 	}
 	d.last = &now
 	return ErrEarlier
 }
-
-// Settled says that a look has shown no state that seems to be earlier. Without it, a server that lags behind twice would be
-// believed the second time.
-func (d *Doubt[T]) Settled() { d.last = nil }

@@ -100,17 +100,13 @@ func (g *Group) follow(ctx context.Context, tell func(backend.Line) error) error
 			return false, err
 		case seen.known && line.SameMembers(seen.line):
 			seen.session = s.Done()
-			doubt.Settled()
-			return false, nil
-		case seen.known && s.Done() != seen.session && seen.after(line):
-			err = doubt.Earlier(line)
+			return false, doubt.See(line, false)
 		}
-		if err == nil {
+		if err = doubt.See(line, seen.known && s.Done() != seen.session && seen.after(line)); err == nil {
 			err = tell(line)
 		}
 		if err == nil {
 			seen.sees(s, line)
-			doubt.Settled()
 		}
 		return false, err
 	})

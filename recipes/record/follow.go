@@ -27,13 +27,12 @@ func (v *Value[T]) Follow(ctx context.Context) iter.Seq2[Entry[T], error] {
 		j := backoff.JitterOf(ctx)
 		err := again.Until(ctx, again.Passing, func() (enough bool, err error) {
 			r, err := v.look(ctx, last, j)
-			if err == nil && r.Version < newest && r.Version != 0 {
-				err = doubt.Earlier(r.Version)
+			if err == nil {
+				err = doubt.See(r.Version, r.Version < newest && r.Version != 0)
 			}
 			if err != nil {
 				return false, err
 			}
-			doubt.Settled()
 			if r.Version == 0 { // there was no change for a session time
 				return false, nil
 			}
