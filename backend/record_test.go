@@ -3,6 +3,7 @@ package backend_test
 import (
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,7 +43,10 @@ func TestParseHeader(t *testing.T) {
 			want: backend.Header{Choice: backend.Choice{Site: "n"}, Migration: backend.Migration{ID: "m"}, Later: `{"choice":{"x":1},"migration":{"y":2},"z":3}`}},
 		{data: `{"succession":1,"choice":{"wish":{"key":"k","why":"w"}}}`,
 			want: backend.Header{Choice: backend.Choice{Wish: backend.Wish{Key: "k"}}, Later: `{"choice":{"wish":{"why":"w"}}}`}},
+		{data: `{"succession":1,"choice":{"site":"n"},"migration":null,"-":2,"z":3}`,
+			want: backend.Header{Choice: backend.Choice{Site: "n"}, Later: `{"-":2,"z":3}`}},
 		{data: `{"succession":1,"fence":"7","z":3}`, bad: true},
+		{data: `{"succession":1,"choice":{"Site":"n","x":1}}`, bad: true},
 		{data: `{"succession":1,"z":3,"Fence":7}`, bad: true}, // whose fence is it?
 		{data: `{"succession":1,"z":3,"\u017fealed":"x"}`, bad: true},
 		{data: `{"succession":1,"z":3} trailing`, bad: true},
@@ -59,6 +63,76 @@ func TestParseHeader(t *testing.T) {
 		}
 		if again, err := backend.ParseHeader(got.Encode()); err != nil || again != got {
 			t.Errorf("%q: written again %q, which is %+v, %v", tt.data, got.Encode(), again, err)
+		}
+	}
+}
+
+// A header of a later format says so, also if it has fields that this version does not know.
+func TestLaterFormat(t *testing.T) {
+	for _, data := range []string{`{"succession":2,"fence":7}`, `{"succession":2,"fence":7,"z":3}`} {
+		if _, err := backend.ParseHeader([]byte(data)); !errors.Is(err, backend.ErrHeader) || !strings.Contains(err.Error(), "format 2, this version reads format 1") {
+			t.Errorf("%s: %v", data, err)
+		}
+	}
+}
+
+// What a later version has added is written behind the format, once, and does not replace what this version knows.
+func TestEncodeLater(t *testing.T) {
+	h := backend.Header{Fence: 7, Later: `{"fence":{"x":1},"choice":{"x":1},"z":3}`}
+	if got, want := string(h.Encode()), `{"succession":1,"choice":{"x":1},"fence":7,"z":3}`; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// A standing is the line with its first member, and its header.
+func TestStanding(t *testing.T) {
+	first := backend.Member{Line: "e", Key: "a", Position: 3}
+	r := backend.Record{Name: "e", Value: []byte(`{"succession":1,"fence":7}`), Version: 5}
+	for stand, members := range [][]backend.Member{nil, {first}, {first}} {
+		l, err := backend.Standing{Stand: stand, First: first, Record: r}.Line()
+		if err != nil || !slices.Equal(l.Members, members) || l.Version != 5 || l.Header.Fence != 7 {
+			t.Errorf("%d stand: %+v, %v", stand, l, err)
+		}
+	}
+	r.Value = []byte(`{"succession":2}`)
+	if _, err := (backend.Standing{Record: r}).Line(); !errors.Is(err, backend.ErrHeader) {
+		t.Errorf("a header that cannot be read: %v", err)
+	}
+}
+
+// Members are the same if both key and position are.
+func TestSameMembers(t *testing.T) {
+	line := func(key string, position uint64) backend.Line {
+		return backend.Line{Members: []backend.Member{{Key: key, Position: position}}}
+	}
+	for _, o := range []backend.Line{line("b", 1), line("a", 2), {}} {
+		if line("a", 1).SameMembers(o) {
+			t.Errorf("a at 1 is taken for %+v", o.Members)
+		}
+	}
+	if !line("a", 1).SameMembers(line("a", 1)) {
+		t.Error("a at 1 is not the same as itself")
+	}
+}
+
+// An election is paused while the gate stands that its header names, which is pinned.
+func TestPaused(t *testing.T) {
+	gate := backend.Member{Key: "gate", Position: 2, Pinned: true}
+	other := backend.Member{Key: "other", Position: 1, Pinned: true}
+	open := gate
+	open.Pinned = false
+	choice := backend.Header{Choice: backend.Choice{Gate: 2}}
+	for _, tt := range []struct {
+		line backend.Line
+		want backend.Member
+	}{
+		{backend.Line{Header: choice, Members: []backend.Member{other, gate}}, gate},
+		{backend.Line{Header: choice, Members: []backend.Member{other}}, backend.Member{}},
+		{backend.Line{Header: choice, Members: []backend.Member{open}}, backend.Member{}},
+		{backend.Line{Members: []backend.Member{other, gate}}, backend.Member{}},
+	} {
+		if got, paused := tt.line.Paused(); got != tt.want || paused != (tt.want == gate) {
+			t.Errorf("%+v: the gate is %+v, %t", tt.line, got, paused)
 		}
 	}
 }
@@ -127,16 +201,18 @@ func FuzzParseHeader(f *testing.F) {
 }
 
 func TestCheckName(t *testing.T) {
-	good := []string{"reports", "app/leader_election", "a", "a.b-c_d/E/9", "...", strings.Repeat("x", backend.MaxName)}
+	good := []string{"reports", "app/leader_election", "a", "a.b-c_d/E/9", "azAZ09", "...", strings.Repeat("x", backend.MaxName)}
 	for _, n := range good {
 		if err := backend.CheckName(n); err != nil {
 			t.Errorf("%q: %v", n, err)
 		}
 	}
-	bad := []string{"", "/a", "a/", "a//b", ".", "a/..", "a b", "a\x00", "ä", "a%2fb", "a\\b", strings.Repeat("x", backend.MaxName+1)}
-	for _, n := range bad {
-		if err := backend.CheckName(n); !errors.Is(err, backend.ErrInvalid) {
-			t.Errorf("%q: got %v, want ErrInvalid", n, err)
+	for n, why := range map[string]string{
+		"": "is empty", "/a": "begins with a slash", "a/": "ends with a slash", "a//b": "an empty segment", ".": "must not be .", "a/..": "must not be ..",
+		"a b": "' '", "a\x00": "'\\x00'", "ä": "'ä'", "a%2fb": "'%'", "a\\b": "is not possible", strings.Repeat("x", backend.MaxName+1): "256 bytes, at most 255",
+	} {
+		if err := backend.CheckName(n); !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), why) {
+			t.Errorf("%q: got %v, want ErrInvalid that says %s", n, err, why)
 		}
 	}
 }

@@ -117,28 +117,22 @@ func parse(b []byte) (Header, error) {
 // parseLater reads a header with fields that this version does not know. It is slower than the
 // reader of known fields.
 func parseLater(b []byte) (s storedHeader, ok bool) {
-	if json.Unmarshal(b, &s) != nil || s.Format != HeaderFormat {
+	if json.Unmarshal(b, &s) != nil {
 		return s, false
 	}
 	var parts map[string]json.RawMessage
-	if json.Unmarshal(b, &parts) != nil {
-		return s, false
-	}
+	_ = json.Unmarshal(b, &parts) // it is an object
 	delete(parts, "succession")
 	later, ok := unknown(encode(parts), reflect.TypeFor[Header]())
-	if len(later) > 0 {
-		s.Later = string(encode(later))
-	}
+	s.Later = string(encode(later))
 	return s, ok
 }
 
 // unknown returns the members of the object that are no fields of the struct, nor of the structs in
 // it. It refuses a name that differs from the name of a field, and that package json takes for that
-// field.
+// field. Package json has read the object into such a struct before.
 func unknown(object []byte, fields reflect.Type) (later map[string]json.RawMessage, ok bool) {
-	if json.Unmarshal(object, &later) != nil {
-		return nil, false
-	}
+	_ = json.Unmarshal(object, &later)
 	for i := range fields.NumField() {
 		f := fields.Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")

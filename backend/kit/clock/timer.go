@@ -104,7 +104,7 @@ func (t *Timer) set(at time.Duration) bool {
 
 // wind sets the alarm for the first of the timers. The caller holds the lock of pending.
 func wind() {
-	if pending.alarm != nil && pending.Len() > 0 {
+	if pending.Len() > 0 {
 		pending.alarm.ringAt(pending.byTime[0].at - time.Duration(suspended.Load()))
 	}
 }

@@ -62,6 +62,7 @@ func TestTimerInVirtualTime(t *testing.T) {
 		timer := NewTimer()
 		defer timer.Stop()
 		for range 2 {
+			timer.Reset(Now(), time.Minute)
 			timer.Reset(Now(), time.Hour)
 			if d := firesIn(timer, 2*time.Hour); d != time.Hour {
 				t.Errorf("a timer of an hour took %v to fire", d)
@@ -128,7 +129,11 @@ func TestStoppedTimer(t *testing.T) {
 	for range 100 {
 		timer := NewTimer()
 		timer.Reset(Now(), time.Hour)
+		timer.Reset(Now(), 2*time.Hour)
 		timer.Stop()
+	}
+	if pending.users != 0 || pending.alarm != nil {
+		t.Errorf("%d timers count as set, and the alarm is %v", pending.users, pending.alarm)
 	}
 	if n := runtime.NumGoroutine() - before; n > 10 { // others may start some
 		t.Errorf("%d goroutines are left of a hundred timers", n)
@@ -172,6 +177,10 @@ func TestResetOfManyTimers(t *testing.T) {
 	began := Now()
 	for i, timer := range timers {
 		timer.Reset(began, time.Hour+time.Duration(i)*time.Minute)
+	}
+	timers[5].Reset(began, time.Millisecond)
+	if d := firesIn(timers[5], time.Minute); d == time.Minute {
+		t.Error("a timer that was not the first, and is now, has not fired")
 	}
 	for i, timer := range timers { // the last one becomes the first
 		timer.Reset(began, time.Duration(len(timers)-i)*15*time.Millisecond)
