@@ -61,8 +61,10 @@ CREATE OR REPLACE FUNCTION @.start() RETURNS text LANGUAGE plpgsql STABLE AS $$ 
 -- also ends when the server starts anew, as no two servers have started in the same microsecond.
 DO $$ BEGIN
   PERFORM pg_walfile_name(pg_current_wal_lsn()), system_identifier FROM pg_control_system();
+  -- It reads a file, and says the same for as long as a connection lives: so each connection asks once, when era is planned.
+  CREATE OR REPLACE FUNCTION @.system() RETURNS text LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN (pg_control_system()).system_identifier; END';
   CREATE OR REPLACE FUNCTION @.era() RETURNS text LANGUAGE plpgsql STABLE AS
-  'BEGIN RETURN (pg_control_system()).system_identifier || ''/'' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8); END';
+  'BEGIN RETURN @.system() || ''/'' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8); END';
 EXCEPTION WHEN insufficient_privilege OR undefined_function OR feature_not_supported THEN
   CREATE OR REPLACE FUNCTION @.era() RETURNS text LANGUAGE plpgsql STABLE AS 'BEGIN RETURN ''start/'' || @.start(); END';
 END $$;
