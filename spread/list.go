@@ -86,13 +86,19 @@ func checkList(clusters []Cluster) error {
 	return nil
 }
 
-// read reads the list.
-func (b *Backend) read(ctx context.Context) error {
+// newest returns the list as it is now.
+func (b *Backend) newest(ctx context.Context) ([]Cluster, error) {
 	clusters, err := b.source(ctx)
 	if err != nil {
-		return fmt.Errorf("the list of clusters cannot be read: %w", err)
+		return nil, fmt.Errorf("the list of clusters cannot be read: %w", err)
 	}
-	if err := checkList(clusters); err != nil {
+	return clusters, checkList(clusters)
+}
+
+// read reads the list.
+func (b *Backend) read(ctx context.Context) error {
+	clusters, err := b.newest(ctx)
+	if err != nil {
 		return err
 	}
 	b.mu.Lock()
@@ -109,6 +115,12 @@ func (b *Backend) read(ctx context.Context) error {
 	}
 	slices.Sort(b.listed)
 	return nil
+}
+
+// Clusters returns the clusters of the list as it is now, for tools that look at each by itself. It asks no cluster.
+func (b *Backend) Clusters(ctx context.Context) ([]Cluster, error) {
+	clusters, err := b.newest(ctx)
+	return clusters, wrap("list", "", err)
 }
 
 // list returns the names of the list, and reads it if that has not been done.

@@ -38,16 +38,9 @@ func Drivers() []coordinator.Driver {
 
 // Open is [succession.Connect] with errors that say what is at the address instead.
 func Open(ctx context.Context, url string) (backend.Backend, error) {
-	u, err := coordinator.ParseURL(url)
+	u, err := parse(url)
 	if err != nil {
 		return nil, err
-	}
-	d, err := coordinator.DefaultMux.Driver(u)
-	if err != nil {
-		return nil, err
-	}
-	if d.InProcess && !InProcess {
-		return nil, fmt.Errorf("%w URL: nobody else would see %s:, which is %s, for tests; local: is this machine", backend.ErrInvalid, d.Scheme, d.About)
 	}
 	begin := time.Now()
 	opening, cancel := ctx, context.CancelFunc(func() {})
@@ -73,6 +66,27 @@ func Open(ctx context.Context, url string) (backend.Backend, error) {
 		return nil, unreached(fmt.Sprintf("%s: no answer within %v; is the coordinator up, and has it a quorum?", u, after))
 	}
 	return nil, err
+}
+
+// OpenLater is [succession.Open] for a coordinator that need not be there yet.
+func OpenLater(url string) (backend.Backend, error) {
+	if _, err := parse(url); err != nil {
+		return nil, err
+	}
+	return succession.Open(url)
+}
+
+// parse returns a URL that a command may open.
+func parse(url string) (*coordinator.URL, error) {
+	u, err := coordinator.ParseURL(url)
+	if err != nil {
+		return nil, err
+	}
+	d, err := coordinator.DefaultMux.Driver(u)
+	if err == nil && d.InProcess && !InProcess {
+		err = fmt.Errorf("%w URL: nobody else would see %s:, which is %s, for tests; local: is this machine", backend.ErrInvalid, d.Scheme, d.About)
+	}
+	return u, err
 }
 
 // doubtful reports whether err may come from an address that is wrong: nobody has

@@ -63,18 +63,18 @@ type deed struct {
 	do    func(context.Context, wish) error
 }
 
-func (s *Server) deeds() map[string]deed {
+func (p *page) deeds() map[string]deed {
 	return map[string]deed{
-		"resign": {Resign, true, s.w.resign},
-		"pause":  {Pause, false, s.w.pause},
-		"resume": {Pause, true, s.w.resume},
+		"resign": {Resign, true, p.w.resign},
+		"pause":  {Pause, false, p.w.pause},
+		"resume": {Pause, true, p.w.resume},
 	}
 }
 
 // act returns the handler of a deed.
-func (s *Server) act(name string, d deed) http.HandlerFunc {
+func (p *page) act(name string, d deed) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if err := s.may(r, d.act); err != nil {
+		if err := p.may(r, d.act); err != nil {
 			refuse(w, http.StatusForbidden, err)
 			return
 		}
@@ -87,18 +87,18 @@ func (s *Server) act(name string, d deed) http.HandlerFunc {
 			refuse(w, http.StatusBadRequest, err)
 			return
 		}
-		if !s.acts.take() {
+		if !p.acts.take() {
 			refuse(w, http.StatusServiceUnavailable, errManyActs)
 			return
 		}
-		defer s.acts.give()
-		if err := s.awaitListed(r.Context(), v.Name); err != nil {
+		defer p.acts.give()
+		if err := p.awaitListed(r.Context(), v.Name); err != nil {
 			refuse(w, codeOfList(err), err)
 			return
 		}
-		v.by = s.by(r)
+		v.by = p.by(r)
 		err = d.do(r.Context(), v)
-		log := s.o.Logger.With("act", name, "election", v.Name, "token", v.Token, "to", v.To, "reason", v.Reason, "user", visitorOf(r).user, "from", r.RemoteAddr)
+		log := p.w.log.With("act", name, "election", v.Name, "token", v.Token, "to", v.To, "reason", v.Reason, "user", visitorOf(r).user, "from", r.RemoteAddr)
 		if err != nil {
 			log.Warn("an act has failed", "err", err)
 			refuse(w, codeOf(err), err)

@@ -69,12 +69,17 @@ then.`,
 	lookFile := f.String("look-token-file", "", "a file with a token for those who may only look")
 	base := f.String("base-path", "", "the path at which the page begins, such as /elections")
 	user := f.String("user-header", "", "the header in which a proxy says who asks; it needs a token, which the proxy sends too")
+	each := f.StringArray("coordinator", nil, "NAME=URL, one of several coordinators, in the place of --url; may be repeated")
 	allow := f.StringSlice("allow", nil, "what may be done on the page, with commas between: resign, pause")
 	cmd.RegisterFlagCompletionFunc("allow", connect.CompleteList(string(Resign), string(Pause)))
 	cmd.RunE = func(cmd *cobra.Command, names []string) error {
-		o := Options{URL: coordinator.Redact(g.URL), Names: names, Hosts: *hosts, By: ui.WhoAmI(), Logger: slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))}
+		o := Options{Hosts: *hosts, By: ui.WhoAmI(), Logger: slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))}
+		all, err := several(cmd.Context(), *each, g.URL, cmd.Flag("url").Changed)
+		if err != nil {
+			return err
+		}
 		for _, name := range names {
-			if err := backend.CheckName(name); err != nil {
+			if err := backend.CheckName(name); len(all) == 0 && err != nil {
 				return err
 			}
 		}
@@ -98,13 +103,20 @@ then.`,
 		defer l.Close()
 		unit := ui.OpenUnit()
 		defer unit.Close()
-		return g.WithAll(func(ctx, _ context.Context, b backend.Backend) error {
+		run := func(ctx context.Context, s *Server) error {
 			at := fmt.Sprintf("http://%s%s/", l.Addr(), o.BasePath)
 			fmt.Fprintln(cmd.OutOrStdout(), at)
 			unit.Tell("READY=1\nSTATUS=serving " + at)
 			defer unit.Tell("STOPPING=1")
-			return serve(ctx, l, New(b, o))
-		})
+			return serve(ctx, l, s)
+		}
+		if len(all) > 0 {
+			return ui.UntilSignal(func(ctx context.Context) error {
+				return open(all, names, func(opened []Coordinator) error { return run(ctx, NewOverview(opened, o)) })
+			})
+		}
+		o.URL, o.Names = coordinator.Redact(g.URL), names
+		return g.WithAll(func(ctx, _ context.Context, b backend.Backend) error { return run(ctx, New(b, o)) })
 	}
 	return cmd
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
@@ -22,9 +23,8 @@ var templates = template.Must(template.ParseFS(assets, "assets/*.html"))
 
 // Options are the settings of a [Server].
 type Options struct {
-	// URL is the coordinator as the page shows it. It must hold no secret.
-	URL string
-	// Names are elections that are shown although nobody stands in their lines.
+	// URL and Names are those of the only coordinator. Of several, each has its own: see [Coordinator].
+	URL   string
 	Names []string
 	// Hosts are the names that the server is reached by, beside its addresses.
 	Hosts []string
@@ -42,48 +42,62 @@ type Options struct {
 	// By is who has started the page: whoever looks at an election that was paused there sees it. Empty
 	// means that nobody says.
 	By string
-	// Logger is told of acts, and when the coordinator cannot be reached. Nil discards.
+	// Logger is told of acts, and when a coordinator cannot be reached. Nil discards.
 	Logger *slog.Logger
 }
 
-// A Server serves the page. It is safe for concurrent use. Whoever serves it must set
-// [http.Server] so that Close is called before the server waits for its requests: streams do not
+// A Server serves the page of a coordinator, or those of several and an overview of them. It is safe for concurrent use. Whoever
+// serves it must set [http.Server] so that Close is called before the server waits for its requests: streams do not
 // end by themselves.
 type Server struct {
-	o        Options
-	w        *watcher
-	guard    *guard
-	mux      *http.ServeMux
-	streams  quota
-	pictures quota
-	acts     quota
+	o       Options
+	guard   *guard
+	root    *http.ServeMux // of the only page, or of the overview
+	pages   []*page
+	streams quota // of all pages, and of the overview
+	bell    bell  // rings at each change on any page
+	life    context.Context
+	end     context.CancelFunc
 }
 
 // New returns a server for the page of the elections on b. It does not block; it asks b only while
 // a page is open. The caller closes the server, and b after that.
 func New(b backend.Backend, o Options) *Server {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	s := &Server{
-		o: o, w: newWatcher(b, o.Names, o.Logger), guard: newGuard(o), mux: http.NewServeMux(),
-		streams: quota{most: maxStreams}, pictures: quota{most: maxPictures}, acts: quota{most: maxActs},
-	}
-	s.mux.HandleFunc("GET /{$}", s.index)
-	s.mux.HandleFunc("GET /files/{name}", file)
-	s.mux.HandleFunc("GET /events", s.events)
-	s.mux.HandleFunc("GET /healthz", healthz)
-	s.mux.HandleFunc("GET /timeline.svg", s.timeline)
-	s.mux.HandleFunc("POST /{$}", s.login)
-	for name, d := range s.deeds() {
-		s.mux.HandleFunc("POST /"+name, s.act(name, d))
-	}
+	s := newServer(o)
+	s.root = s.add(Coordinator{URL: o.URL, Names: o.Names, Backend: b}).mux
 	return s
 }
 
-// Close ends all streams, and what the server asks of the coordinator. It blocks until that has
+func newServer(o Options) *Server {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{o: o, guard: newGuard(o), streams: quota{most: maxStreams}}
+	s.life, s.end = context.WithCancel(context.Background())
+	return s
+}
+
+// handler returns what answers for a page, or for the overview: with the start of it, and with the events that it is told.
+func (s *Server) handler(index, events http.HandlerFunc) *http.ServeMux {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", index)
+	mux.HandleFunc("GET /events", events)
+	mux.HandleFunc("GET /files/{name}", file)
+	mux.HandleFunc("GET /healthz", healthz)
+	mux.HandleFunc("POST /{$}", s.login)
+	return mux
+}
+
+// Close ends all streams, and what the server asks of coordinators. It blocks until that has
 // ended.
-func (s *Server) Close() { s.w.close() }
+func (s *Server) Close() {
+	s.end()
+	var closing sync.WaitGroup
+	for _, p := range s.pages {
+		closing.Go(p.w.close)
+	}
+	closing.Wait()
+}
 
 // policy is what a browser may do with the page: run its scripts, and ask this server. Scripts cannot
 // make markup of strings (require-trusted-types-for).
@@ -105,6 +119,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r, ok := below(s.o.BasePath, r)
 	if !ok && r.URL.Path == "/healthz" { // whoever watches the server need not come by the proxy
 		ok = true
+	}
+	mux, start := s.root, s.o.BasePath+"/"
+	if p, in := s.pageOf(r); p != nil {
+		r, mux, start = in, p.mux, p.name+"/" // from the path without the slash, whatever a proxy has taken from it
 	}
 	if !ok || r.URL.Path != "" && r.URL.Path != path.Clean(r.URL.Path) { // the latter would be led to the root, out of the base
 		http.NotFound(w, r)
@@ -129,12 +147,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.URL.Path == "" {
-		http.Redirect(w, r, s.o.BasePath+"/", http.StatusTemporaryRedirect)
+		h.Set("Location", start)
+		w.WriteHeader(http.StatusTemporaryRedirect)
 		return
 	}
 	public := r.Method == http.MethodPost && r.URL.Path == "/" || r.URL.Path == "/healthz" || strings.HasPrefix(r.URL.Path, "/files/")
 	if public {
-		s.mux.ServeHTTP(w, r)
+		mux.ServeHTTP(w, r)
 		return
 	}
 	v, err := s.guard.admits(r)
@@ -148,7 +167,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, codeOfToken(err), err)
 		return
 	}
-	s.mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), visitorKey{}, v)))
+	mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), visitorKey{}, v)))
 }
 
 type visitorKey struct{}
@@ -221,20 +240,6 @@ func file(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(data)
 }
 
-func (s *Server) index(w http.ResponseWriter, r *http.Request) {
-	if s.streams.full() { // the page could show nothing, and could not say why
-		refuse(w, http.StatusServiceUnavailable, errManyStreams)
-		return
-	}
-	var allowed []string
-	for _, a := range s.o.Allow {
-		if s.may(r, a) == nil {
-			allowed = append(allowed, string(a))
-		}
-	}
-	s.render(w, http.StatusOK, "index.html", struct{ URL, Allow, User string }{s.o.URL, strings.Join(allowed, " "), visitorOf(r).user})
-}
-
 // login gives whoever has the token a cookie, which lasts as long as the browser, or this server, runs. The form sends the token to
 // the address that it was asked at, so that the browser comes back to what that has behind "#".
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
@@ -251,60 +256,4 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	})
 	w.Header().Set("Location", "./") // which a proxy may serve below any path
 	w.WriteHeader(http.StatusSeeOther)
-}
-
-// timeline answers with the picture of an election's terms, as the conformance suite draws it.
-func (s *Server) timeline(w http.ResponseWriter, r *http.Request) {
-	name := r.URL.Query().Get("name")
-	if err := backend.CheckName(name); err != nil {
-		refuse(w, http.StatusBadRequest, err)
-		return
-	}
-	if !s.pictures.take() {
-		refuse(w, http.StatusServiceUnavailable, errManyPictures)
-		return
-	}
-	defer s.pictures.give()
-	if err := s.awaitListed(r.Context(), name); err != nil {
-		refuse(w, codeOfList(err), err)
-		return
-	}
-	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox") // the picture has a style of its own
-	w.Header().Set("Content-Type", "image/svg+xml")
-	a, err := within(r.Context(), func(ctx context.Context) (account, error) { return s.w.account(ctx, name) })
-	if err != nil {
-		a = s.w.past.account(name) // without what cannot be read now
-	}
-	if err := a.history(name, s.w.lost()).SVG(w, name, nil); err != nil {
-		s.o.Logger.Debug("the picture was not sent", "err", err)
-	}
-}
-
-// codeOfList returns the status code for what awaitListed fails with.
-func codeOfList(err error) int {
-	if errors.Is(err, errUnlisted) {
-		return http.StatusNotFound
-	}
-	return http.StatusServiceUnavailable
-}
-
-// awaitListed fails if there is nothing at the line in the list, which it waits for.
-func (s *Server) awaitListed(ctx context.Context, line string) error {
-	defer s.w.looks.need()()
-	_, err := within(ctx, func(ctx context.Context) (struct{}, error) {
-		for {
-			changed := s.w.bell.next()
-			listed, ready := s.w.lists(line)
-			switch {
-			case listed:
-				return struct{}{}, nil
-			case ready:
-				return struct{}{}, errUnlisted
-			}
-			if err := s.pause(ctx, changed, alive); err != nil {
-				return struct{}{}, err
-			}
-		}
-	})
-	return err
 }

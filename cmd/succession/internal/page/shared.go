@@ -93,6 +93,8 @@ func (s *shared) rest() {
 
 // A bell wakes all who wait for a change.
 type bell struct {
+	also *bell // rings too; nil is none
+
 	mu sync.Mutex
 	c  chan struct{}
 }
@@ -108,6 +110,9 @@ func (b *bell) next() <-chan struct{} {
 }
 
 func (b *bell) ring() {
+	if b.also != nil {
+		b.also.ring()
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.c != nil {

@@ -25,7 +25,7 @@ const (
 
 // events is the stream of a page: events "list" with what has changed in the list, and "detail" with
 // what the page shows, if the parameter show has the line of a row. An event "hint" says why that is not shown.
-func (s *Server) events(w http.ResponseWriter, r *http.Request) {
+func (p *page) events(w http.ResponseWriter, r *http.Request) {
 	line := r.URL.Query().Get("show")
 	if line != "" {
 		if err := backend.CheckName(line); err != nil {
@@ -33,28 +33,28 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	if !s.streams.take() {
+	if !p.streams.take() {
 		refuse(w, http.StatusServiceUnavailable, errManyStreams)
 		return
 	}
-	defer s.streams.give()
+	defer p.streams.give()
 	w.Header().Set("Content-Type", "text/event-stream")
-	defer s.w.looks.need()()
+	defer p.w.looks.need()()
 	var o *observer
 	var hinted error
 	out := stream{http.NewResponseController(w), w}
 	var listed listedAt
 	var detailed uint64
 	for ctx := r.Context(); ; {
-		changed := s.w.bell.next()
+		changed := p.w.bell.next()
 		var news []byte
-		if news, listed = s.w.news(listed); news != nil && out.send(news) != nil {
+		if news, listed = p.w.news(listed); news != nil && out.send(news) != nil {
 			return
 		}
 		if o == nil && line != "" {
 			var release func()
 			var err error
-			if o, release, err = s.w.observe(line); o != nil {
+			if o, release, err = p.w.observe(line); o != nil {
 				defer release()
 			} else if err != nil && err != hinted {
 				if hinted = err; out.send(event("hint", err.Error())) != nil {
@@ -67,10 +67,10 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 		}
-		if s.pause(ctx, nil, pace) != nil {
+		if p.pause(ctx, nil, pace) != nil {
 			return
 		}
-		if s.pause(ctx, changed, alive) != nil {
+		if p.pause(ctx, changed, alive) != nil {
 			return
 		}
 		if out.send(event("alive", time.Now().UnixMilli())) != nil {
@@ -88,8 +88,8 @@ func (s *Server) pause(ctx context.Context, changed <-chan struct{}, d time.Dura
 	case <-timer.C:
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-s.w.tasks.ctx.Done():
-		return s.w.tasks.ctx.Err()
+	case <-s.life.Done():
+		return s.life.Err()
 	}
 	return nil
 }

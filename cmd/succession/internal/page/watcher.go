@@ -49,6 +49,7 @@ type watcher struct {
 	rows      map[string]numbered
 	seq       uint64 // of the newest change of a row
 	cut       uint64 // seq when rows were dropped last
+	trouble   int    // how many rows are in trouble
 	more      int    // how many lines are not looked at
 	ready     bool
 	err       error
@@ -452,7 +453,11 @@ func (w *watcher) refold() {
 			w.cut = w.seq
 		}
 	}
+	w.trouble = 0
 	for name, r := range rows {
+		if r.Mood == bad {
+			w.trouble++
+		}
 		if old, ok := w.rows[name]; !ok || old.row != r {
 			w.seq++
 			w.rows[name] = numbered{r, w.seq}

@@ -1,6 +1,7 @@
 // What may be done: each act asks back first, and says what has come of it.
 
-const $ = (id) => document.getElementById(id);
+import { $ } from "./text.js";
+
 const allowed = document.body.dataset.allow.split(" ").filter(Boolean);
 export const can = (act) => allowed.includes(act);
 

@@ -1,14 +1,10 @@
 // The page: what the server tells, shown. All that others have written is set as text.
 
+import { $, set, plural } from "./text.js";
 import { Rows } from "./rows.js";
 import { draw, clock, lasting } from "./timeline.js";
 import { can, offer, handOver } from "./acts.js";
-
-const $ = (id) => document.getElementById(id);
-
-// set changes an element only if that makes a difference: a screen reader says what has changed.
-const set = (e, text) => { if (e.textContent !== text) e.textContent = text; };
-const plural = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
+import { Stream, health } from "./stream.js";
 
 // ---- The list
 
@@ -17,7 +13,12 @@ let chosen = ""; // the line of a row
 let ready = false;
 let beyond = 0; // how many lines are not looked at
 let unheard = 0; // since when the server has not heard from the coordinator, by its clock
-let deaf = 0;    // since when this page has not heard from the server, by the same clock
+
+const server = new Stream(() => `events?show=${encodeURIComponent(chosen)}`, {
+  list,
+  detail: (d) => { if (d.line === chosen) show(d); },
+  hint: (why) => { if (!detail) set($("hint"), `${chosen}: ${why}`); },
+}, () => { reach(); showList(); });
 
 const names = new Rows("Elections", [
   {
@@ -157,19 +158,19 @@ function list(l) {
 let trouble = ""; // why the list is old although the coordinator is heard from
 
 // lost returns since when nothing is known, by the server's clock; 0 if all is.
-const lost = () => (unheard && deaf ? Math.min(unheard, deaf) : unheard || deaf);
+const lost = () => (unheard && server.deaf ? Math.min(unheard, server.deaf) : unheard || server.deaf);
 
 // until returns up to when all is known, by the server's clock.
-const until = () => lost() || serverNow();
+const until = () => lost() || server.now();
 
 // reach shows whether what the page says is known to be so.
 function reach() {
   const since = lost();
   document.body.classList.toggle("old", since > 0);
-  if (deaf) health(`this page's server not reached since ${clock(deaf)}`, "bad");
+  if (server.deaf) health(`this page's server not reached since ${clock(server.deaf)}`, "bad");
   else if (unheard) health(`not reached since ${clock(unheard)}`, "bad");
   else health("live", "good");
-  const who = deaf ? "The server of this page" : "The coordinator";
+  const who = server.deaf ? "The server of this page" : "The coordinator";
   const text = since ? `${who} has not been heard from since ${clock(since)}. What is shown is what was known then.` : trouble;
   $("trouble").hidden = !text;
   set($("trouble"), text);
@@ -179,7 +180,8 @@ function reach() {
 }
 
 function titled() {
-  const what = chosen ? `${chosen} – elections` : "Elections";
+  const place = document.body.dataset.name; // of several coordinators
+  const what = chosen ? `${chosen} – ${place || "elections"}` : place || "Elections";
   document.title = lost() ? `(?) ${what}` : troubled ? `(${troubled}) ${what}` : what;
 }
 
@@ -193,9 +195,6 @@ for (const box of ["attention", "group"]) $(box).addEventListener("change", () =
 
 let detail = null;
 let tables = new Map(); // by title
-let ahead = 0;          // how far the server's clock is ahead, in milliseconds
-
-const serverNow = () => Date.now() + ahead;
 
 function facts(e, pairs) {
   const divs = pairs.filter(([, text]) => text).map(([title, text]) => {
@@ -264,7 +263,7 @@ let redraw = 0; // when the picture has moved by a pixel
 
 function past() {
   if (!detail || $("past").hidden) return;
-  const { hidden, pixel } = draw($("timeline"), detail, serverNow(), 1000 * Number($("range").value), lost());
+  const { hidden, pixel } = draw($("timeline"), detail, server.now(), 1000 * Number($("range").value), lost());
   redraw = Date.now() + pixel;
   const told = (detail.terms || []).some((t) => t.told) ? "; other terms, paler, as their leaders wrote them down" : "";
   const untold = detail.untold ? ` The history cannot be read: ${detail.untold}` : "";
@@ -343,7 +342,7 @@ function choose() {
   const [asked, chosenOf = ""] = location.hash.slice(2).split("?");
   recall(chosenOf);
   const name = /^[\w.-]+(\/[\w.-]+)*$/.test(asked) ? asked : "";
-  if (name === chosen && stream) { showList(); return; }
+  if (name === chosen && server.open) { showList(); return; }
   chosen = name;
   detail = null;
   tables = new Map();
@@ -355,68 +354,12 @@ function choose() {
   titled();
   document.body.classList.toggle("reading", name !== "");
   showList();
-  connect();
+  server.connect();
 }
 addEventListener("hashchange", () => {
   const before = chosen;
   choose();
   if (chosen && chosen !== before && getComputedStyle($("elections").closest("section")).display === "none") $("detail").focus();
-});
-
-// ---- The stream
-
-let stream = null, heard = Date.now(), retry;
-
-function health(text, mood) {
-  set($("health"), text);
-  $("health").className = `health ${mood}`;
-}
-
-function connect() {
-  stream?.close();
-  clearTimeout(retry);
-  stream = new EventSource(`events?show=${encodeURIComponent(chosen)}`);
-  const on = (event, f) => stream.addEventListener(event, (e) => {
-    const was = deaf;
-    heard = Date.now();
-    deaf = 0;
-    f(JSON.parse(e.data));
-    if (was) { reach(); showList(); }
-  });
-  on("list", list);
-  on("detail", (d) => { if (d.line === chosen) show(d); });
-  on("hint", (why) => { if (!detail) set($("hint"), `${chosen}: ${why}`); });
-  on("alive", (ms) => { ahead = ms - Date.now(); });
-  stream.onerror = () => {
-    deafen();
-    if (stream.readyState !== EventSource.CLOSED) return; // it tries again by itself
-    clearTimeout(retry);
-    retry = setTimeout(async () => {
-      const page = await fetch("./").catch(() => null);
-      if (page && page.status === 401) location.reload();
-      else if (page && page.status === 503) { health(await page.text(), "bad"); retry = setTimeout(connect, 10000); }
-      else connect();
-    }, 3000);
-  };
-}
-
-// deafen notes that the server is not heard from.
-function deafen() {
-  if (deaf) return;
-  deaf = heard + ahead;
-  reach();
-  showList();
-}
-
-// The server says something every second.
-setInterval(() => {
-  if (document.hidden || !stream) return;
-  if (Date.now() - heard > 3000) deafen();
-  if (Date.now() - heard > 15000) { heard = Date.now() - 3001; connect(); }
-}, 500);
-// A page that nobody sees asks for nothing.
-document.addEventListener("visibilitychange", () => {
-  if (document.hidden) { stream?.close(); stream = null; health("paused", ""); } else { heard = Date.now(); connect(); }
 });
 
 choose();
