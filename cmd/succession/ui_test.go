@@ -3,6 +3,8 @@
 package main
 
 import (
+	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,8 +15,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
+	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
@@ -97,6 +101,103 @@ func pausesOnPage(t *testing.T, url string) {
 		t.Errorf("the answer is %d, %s", code, text)
 	}
 	checkOutput(t, []string{"--url", url, "line", name}, 0, "")
+}
+
+// With several coordinators the command serves although one is not there. The overview says so within two seconds of an outage, and of
+// its end, and the page of another coordinator goes on meanwhile.
+func TestUIOfSeveral(t *testing.T) {
+	t.Parallel()
+	server := coordtest.NewEtcd(t, nil)
+	server.Kill()
+	orders, payments := localURL(t), "etcd://"+server.Addrs()[0]+"/several"
+	p := start(t, "ui", "--listen", "127.0.0.1:0", "--coordinator", "orders="+orders, "--coordinator", "payments="+payments, "orders:reports")
+	at := <-p.out
+	overview, list := events(t, at+"events", "coordinators"), events(t, at+"orders/events", "list")
+	type report struct {
+		Name, URL          string
+		Ready              bool
+		Lost               int64
+		Elections, Trouble int
+	}
+	sees := func(what string, ok func(orders, payments report) bool) {
+		t.Helper()
+		for late := time.After(patience); ; {
+			select {
+			case text := <-overview:
+				var all []report
+				if err := json.Unmarshal([]byte(text), &all); err != nil || len(all) != 2 || all[0].URL != orders || all[1].URL != payments {
+					t.Fatalf("the overview is told %s (%v)", text, err)
+				}
+				if ok(all[0], all[1]) {
+					return
+				}
+			case <-late:
+				t.Fatalf("the overview does not show %s", what)
+			}
+		}
+	}
+	sees("one that is not there", func(orders, payments report) bool {
+		return orders.Ready && orders.Lost == 0 && orders.Elections == 1 && orders.Trouble == 1 && payments.Lost != 0
+	})
+	in := func(what string, do func() error, lost bool) {
+		t.Helper()
+		watch := calm.Start(t)
+		if err := do(); err != nil {
+			t.Fatal(err)
+		}
+		sees(what, func(_, payments report) bool { return lost && payments.Lost != 0 || !lost && payments.Lost == 0 && payments.Ready })
+		watch.Within(2*time.Second, "that %s is seen", what)
+	}
+	restart := func() error { return server.Servers()[0].Restart(t.Context()) }
+	in("the start of the server", restart, false)
+	in("that it stands still", server.Pause, true)
+	start(t, "--url", orders, "lock", "--id", "web-1", "mails", "--", "sleep", "1000").event("started")
+	late := time.After(patience)
+	for listed := false; !listed; {
+		select {
+		case text := <-list:
+			listed = strings.Contains(text, `"mails"`)
+		case <-late:
+			t.Fatal("the page of the other coordinator does not go on")
+		}
+	}
+	in("that it goes on", server.Resume, false)
+	in("that it was killed", func() error { server.Kill(); return nil }, true)
+	in("that it was started again", restart, false)
+	p.signal(syscall.SIGTERM)
+	p.exits(143)
+}
+
+// events returns what the stream at the URL tells in events of that name, until the test ends.
+func events(t *testing.T, url, name string) <-chan string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, ended := make(chan string, 10000), make(chan struct{})
+	go func() {
+		defer close(ended)
+		lines := bufio.NewScanner(resp.Body)
+		for is := ""; lines.Scan(); {
+			if e, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
+				is = e
+			} else if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok && is == name {
+				told <- data
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		resp.Body.Close()
+		<-ended
+	})
+	return told
 }
 
 // What cannot be served safely, or at all, is refused, and the command says what to do.

@@ -47,6 +47,14 @@ type (
 	}
 )
 
+// A report is what the overview is told of a coordinator.
+type report struct {
+	Name, URL, Error   string
+	Elections, Trouble int
+	Ready              bool
+	Lost               int64
+}
+
 // A visitor has a page open, and knows what that would show.
 type visitor struct {
 	t      *testing.T
@@ -60,12 +68,20 @@ type visitor struct {
 	hint   string
 	detail detail
 	got    map[string]int // events, by name
+	// What the overview shows, by the names of coordinators.
+	reports map[string]report
 }
 
 // visit opens a page that shows the election; "" is none.
 func visit(t *testing.T, s *page.Server, show string) *visitor {
 	t.Helper()
-	r := request(http.MethodGet, "/events?show="+show, "")
+	return visitAt(t, s, "/events?show="+show)
+}
+
+// visitAt opens the page that has its events at the path.
+func visitAt(t *testing.T, s *page.Server, path string) *visitor {
+	t.Helper()
+	r := request(http.MethodGet, path, "")
 	ctx, leave := context.WithCancel(r.Context())
 	in, out := io.Pipe()
 	v := &visitor{t: t, events: make(chan [2]string, 10000), leave: leave, rows: make(map[string]row), got: make(map[string]int)}
@@ -136,6 +152,7 @@ func (v *visitor) takes(e [2]string) {
 		More       int
 	}
 	var d detail
+	var all []report
 	switch e[0] {
 	case "hint":
 		into = &v.hint
@@ -143,6 +160,8 @@ func (v *visitor) takes(e [2]string) {
 		into = &l
 	case "detail":
 		into = &d
+	case "coordinators":
+		into = &all
 	default:
 		return
 	}
@@ -154,6 +173,12 @@ func (v *visitor) takes(e [2]string) {
 		v.detail = d
 		return
 	case "hint":
+		return
+	case "coordinators":
+		v.reports = make(map[string]report)
+		for _, r := range all {
+			v.reports[r.Name] = r
+		}
 		return
 	}
 	if l.All {
