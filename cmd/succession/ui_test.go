@@ -145,7 +145,9 @@ func TestUIOfSeveral(t *testing.T) {
 		if err := do(); err != nil {
 			t.Fatal(err)
 		}
-		sees(what, func(_, payments report) bool { return lost && payments.Lost != 0 || !lost && payments.Lost == 0 && payments.Ready })
+		sees(what, func(_, payments report) bool {
+			return lost && payments.Lost != 0 || !lost && payments.Lost == 0 && payments.Ready
+		})
 		watch.Within(2*time.Second, "that %s is seen", what)
 	}
 	restart := func() error { return server.Servers()[0].Restart(t.Context()) }

@@ -56,6 +56,20 @@ func diagnosis(ctx context.Context, u *coordinator.URL) func(wanted bool) string
 	}
 }
 
+// Explain says what is at the servers of a URL instead of its coordinator, or "" if nobody can tell. It blocks for two seconds at most.
+func Explain(ctx context.Context, url string) string {
+	u, err := parse(url)
+	if err != nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeBound)
+	defer cancel()
+	if addrs := Servers(u); len(addrs) > 0 {
+		return lookAt(ctx, u, addrs)
+	}
+	return ""
+}
+
 // lookAt says what is at the servers of u; "" where one of them is as the URL says.
 func lookAt(ctx context.Context, u *coordinator.URL, addrs []string) string {
 	d, err := coordinator.DefaultMux.Driver(u)

@@ -85,6 +85,9 @@ func (p *page) report() report {
 	if err != nil {
 		r.Error = ui.Clip(ui.OneLine(err.Error()))
 	}
+	if r.Lost != 0 && w.why != "" {
+		r.Error = ui.Clip(ui.OneLine(w.why))
+	}
 	return r
 }
 

@@ -2,12 +2,14 @@ package page_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,6 +24,8 @@ type estate struct {
 	*page.Server
 	of map[string]*memory.Coordinator
 	by map[string]*memory.Backend // of the server
+
+	explaining atomic.Int32 // how many outages are being explained
 }
 
 // inEstate runs f in virtual time with coordinators of these names, in each of which the elections named are to be shown.
@@ -33,7 +37,16 @@ func inEstate(t *testing.T, o page.Options, names, elections []string, f func(t 
 		for _, name := range names {
 			e.of[name] = memory.New(nil)
 			e.by[name] = e.of[name].Client("page")
-			all = append(all, page.Coordinator{Name: name, URL: "etcd://" + name, Names: elections, Backend: e.by[name]})
+			all = append(all, page.Coordinator{Name: name, URL: "etcd://" + name, Names: elections, Backend: e.by[name], Explain: func(ctx context.Context) string {
+				e.explaining.Add(1)
+				defer e.explaining.Add(-1)
+				select { // it takes longer than the outage if that is short
+				case <-time.After(5 * time.Second):
+					return "nothing listens there"
+				case <-ctx.Done():
+					return "nobody has looked"
+				}
+			}})
 		}
 		e.Server = page.NewOverview(all, o)
 		t.Cleanup(func() {
@@ -80,7 +93,14 @@ func TestOverview(t *testing.T) {
 		for i := range 10 { // whatever the overview waits for at that moment
 			time.Sleep(time.Duration(i) * 100 * time.Millisecond)
 			soon("an outage", e.by["payments"].Cut, out)
+			if why := v.reports["payments"].Error; why == "nobody has looked" {
+				t.Errorf("outage %d has the reason of an earlier one", i)
+			}
 			soon("the end of an outage", e.by["payments"].Heal, back)
+			synctest.Wait()
+			if e.explaining.Load() != 0 {
+				t.Errorf("outage %d is over, and is still being explained", i)
+			}
 		}
 		soon("the outage", e.by["payments"].Cut, out)
 		begin := time.Now()
@@ -112,8 +132,11 @@ func TestOverviewOfOneThatIsNotThere(t *testing.T) {
 		if took := time.Since(begin); took > 2*time.Second {
 			t.Errorf("it is shown after %v", took)
 		}
+		v.sees("why", func() bool { return v.reports["payments"].Error == "nothing listens there" })
 		e.by["payments"].Heal()
-		v.sees("that it is there", func() bool { return v.reports["payments"].Lost == 0 && v.reports["payments"].Elections == 1 })
+		v.sees("that it is there", func() bool {
+			return v.reports["payments"] == report{Name: "payments", URL: "etcd://payments", Elections: 1, Ready: true}
+		})
 	})
 }
 

@@ -18,6 +18,8 @@ type Coordinator struct {
 	// Names are elections that are shown although nobody stands in their lines.
 	Names   []string
 	Backend backend.Backend
+	// Explain says why the coordinator is not heard from, or "". It may block, and is called once in an outage. Nil says nothing.
+	Explain func(context.Context) string
 }
 
 // A page is that of one coordinator. What the coordinator is asked has bounds on each page: one that does not answer must not hold
@@ -42,7 +44,7 @@ func (s *Server) add(c Coordinator) *page {
 		Server: s, name: c.Name, url: c.URL, w: newWatcher(c.Backend, c.Names, log),
 		pictures: quota{most: maxPictures}, acts: quota{most: maxActs},
 	}
-	p.w.bell.also = &s.bell
+	p.w.bell.also, p.w.explain = &s.bell, c.Explain
 	p.mux = s.handler(p.index, p.events)
 	p.mux.HandleFunc("GET /timeline.svg", p.timeline)
 	for name, d := range p.deeds() {

@@ -3,6 +3,7 @@ package page
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -20,6 +21,9 @@ const (
 	// on may be dead.
 	beatBound = 2 * time.Second
 )
+
+// errNoBeat is the cause of a context that beatBound ended.
+var errNoBeat = fmt.Errorf("%w: no answer within %v", backend.ErrUnavailable, beatBound)
 
 // A pulse says whether the coordinator is heard from. This is the one place that decides that. It needs requests
 // of its own: a watch is silent when nothing changes, and also when the server has gone; and what a driver does when it
@@ -48,7 +52,7 @@ func (p *pulse) listen(ctx context.Context) {
 		p.mu.Unlock()
 	}()
 	for ctx.Err() == nil {
-		bounded, cancel := context.WithTimeout(ctx, beatBound)
+		bounded, cancel := context.WithTimeoutCause(ctx, beatBound, errNoBeat)
 		err := p.ask(bounded)
 		cancel()
 		if ctx.Err() == nil {

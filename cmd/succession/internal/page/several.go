@@ -107,7 +107,10 @@ func open(all []named, elections []string, f func([]Coordinator) error) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
-		opened = append(opened, Coordinator{Name: c.name, URL: coordinator.Redact(c.url), Backend: b})
+		opened = append(opened, Coordinator{
+			Name: c.name, URL: coordinator.Redact(c.url), Backend: b,
+			Explain: func(ctx context.Context) string { return connect.Explain(ctx, c.url) },
+		})
 	}
 	for _, text := range elections {
 		at, name, _ := strings.Cut(text, ":")

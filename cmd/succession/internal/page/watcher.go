@@ -42,6 +42,8 @@ type watcher struct {
 	bell  bell // rings at each change, also of a detail
 	tasks *tasks
 	looks *shared
+	// explain says why the coordinator is not heard from, or ""; nil if nobody can. It may block.
+	explain func(context.Context) string
 
 	mu        sync.Mutex
 	heads     map[string]*head
@@ -54,6 +56,7 @@ type watcher struct {
 	ready     bool
 	err       error
 	since     time.Time // of err
+	why       string    // what explain has said
 	observers map[string]*observer
 	whole     []byte // the event of the whole list, as all streams send it
 	wholeAt   listedAt
@@ -123,11 +126,16 @@ func (w *watcher) beat(ctx context.Context) error {
 
 // hear notes when the coordinator falls silent, and when it is heard from again, until ctx ends.
 func (w *watcher) hear(ctx context.Context) {
-	for {
+	for ctx.Err() == nil {
 		turned := w.pulse.turned.next()
+		until, turn := context.WithCancel(ctx)
+		var explaining sync.WaitGroup
 		if since, why := w.pulse.lost(); !since.IsZero() {
 			w.past.blind(unreached, since)
 			w.log.Warn("the coordinator is not heard from", "since", since, "err", why)
+			if w.explain != nil {
+				explaining.Go(func() { w.explained(w.explain(until)) })
+			}
 		} else {
 			w.past.blind("", time.Now())
 		}
@@ -135,8 +143,21 @@ func (w *watcher) hear(ctx context.Context) {
 		select {
 		case <-turned:
 		case <-ctx.Done():
-			return
 		}
+		turn()
+		explaining.Wait()
+		w.explained("")
+	}
+}
+
+// explained notes why the coordinator is not heard from.
+func (w *watcher) explained(why string) {
+	w.mu.Lock()
+	changed := w.why != why
+	w.why = why
+	w.mu.Unlock()
+	if changed {
+		w.bell.ring()
 	}
 }
 
