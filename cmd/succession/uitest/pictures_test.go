@@ -151,6 +151,13 @@ func TestPictures(t *testing.T) {
 	w.picture("light", "ui-queue", "#/mails-items", 1280, 480)
 	troubled(t)
 	moving(t)
+	of := several(t)
+	for _, looks := range []string{"light", "dark"} {
+		p := of["orders"].open("", 1280, 370, theme(looks))
+		p.sees(night)
+		of["orders"].pictureOf(p, "ui-several-"+looks)
+		p.close()
+	}
 }
 
 // troubled makes the pictures of what somebody has to look at: elections in trouble, and a coordinator that is not heard from.
