@@ -170,6 +170,40 @@ func TestUIOfSeveral(t *testing.T) {
 	p.exits(143)
 }
 
+// Each cluster of a spread: URL has a page, and the elections that live there are on it. So have the coordinators that the environment
+// names.
+func TestUIOfClusters(t *testing.T) {
+	t.Parallel()
+	east, west := localURL(t), localURL(t)
+	url := "spread:?to=east=" + east + "&to=west=" + west
+	for i := range 4 {
+		start(t, "--url", url, "lock", fmt.Sprintf("job-%d", i), "--", "sleep", "1000").event("started")
+	}
+	variable := command("ui", "--listen", "127.0.0.1:0")
+	variable.Env = append(variable.Environ(), "SUCCESSION_UI_COORDINATORS=east="+east+" west="+west)
+	for _, p := range []*process{start(t, "--url", url, "ui", "--listen", "127.0.0.1:0"), startCommand(t, variable)} {
+		at := <-p.out
+		seen := make(map[string]string) // the cluster, by the name of an election
+		for _, cluster := range []string{"east", "west"} {
+			told := events(t, at+cluster+"/events", "list")
+			for l := (struct {
+				Ready bool
+				Rows  []struct{ Name string }
+			}{}); !l.Ready; {
+				if err := json.Unmarshal([]byte(<-told), &l); err != nil {
+					t.Fatal(err)
+				}
+				for _, r := range l.Rows {
+					seen[r.Name] = cluster
+				}
+			}
+		}
+		if len(seen) != 4 {
+			t.Errorf("on the pages are the elections %v, want 4", seen)
+		}
+	}
+}
+
 // events returns what the stream at the URL tells in events of that name, until the test ends.
 func events(t *testing.T, url, name string) <-chan string {
 	t.Helper()
@@ -230,15 +264,26 @@ func TestUIRefuses(t *testing.T) {
 		{[]string{"--token-file", short + "-not"}, "--token-file: "},
 		{[]string{"--allow", "resign,seal"}, `--allow: "seal" is nothing that the page can do; it can do: [resign pause]`},
 		{[]string{"/reports"}, "it begins with a slash"},
+		{[]string{"--coordinator", "a=local:/a"}, "give all with --coordinator"},
 	} {
 		code, _, stderr := here(append([]string{"--url", localURL(t), "ui"}, c.args...)...)
 		if code != 125 || !strings.Contains(stderr, c.says) {
 			t.Errorf("ui %q: exit code %d, %s; want 125 and %q", c.args, code, stderr, c.says)
 		}
 	}
-	code, _, stderr := here("--url", "spread:?to=a=local:x&to=b=local:y", "ui", "--listen", "127.0.0.1:0")
-	if code != 125 || !strings.Contains(stderr, "several clusters") {
-		t.Errorf("of several clusters: exit code %d, %s", code, stderr)
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"--coordinator", "local:/a", "--coordinator", "local:/b"}, "two coordinators are called local"},
+		{[]string{"--coordinator", "a=redis://h1"}, `a: invalid URL: unknown scheme "redis"`},
+		{[]string{"--coordinator", "a=" + localURL(t), "reports"}, "as in a:reports"},
+		{[]string{"--coordinator", "a=" + localURL(t), "--listen", "0.0.0.0:0"}, "needs a token"},
+	} {
+		code, _, stderr := here(append([]string{"ui", "--listen", "127.0.0.1:0"}, c.args...)...)
+		if code != 125 || !strings.Contains(stderr, c.says) {
+			t.Errorf("ui %q: exit code %d, %s; want 125 and %q", c.args, code, stderr, c.says)
+		}
 	}
 }
 

@@ -41,6 +41,12 @@ An election in whose line nobody stands is shown if it has a header or a history
 coordinators that can tell at once: etcd, Consul, PostgreSQL and local:. Elsewhere it is
 shown if it is named as NAME, or was seen since the start.
 
+With --coordinator NAME=URL, once for each, in the place of --url, several coordinators have a page
+each, below a path of that NAME, and an overview says how each of them is. One that is not there
+holds up nothing, at the start too. Without "NAME=" the name is the scheme of the URL. In
+$` + coordinatorsVariable + ` they stand with spaces between. The clusters of a spread: URL are shown so,
+too. Name an election with its coordinator then, as in payments:reports.
+
 The page can only be looked at, unless --allow says what else:
 
   resign  ask a leader to resign, and say who is to lead next
@@ -58,6 +64,7 @@ Authorization: the proxy adds both, and replaces what was sent to it. Nobody els
 then.`,
 		Example: `  succession --url etcd://h1:2379/app ui
   succession --url etcd://h1:2379/app ui --allow resign,pause reports
+  succession ui --coordinator orders=etcd://h1:2379/app --coordinator payments=consul://h2:8500/app
   succession ui --listen 0.0.0.0:8070 --host elections.example.com --token-file /etc/succession/ui-token
   succession ui --token-file ui-token --base-path /elections --user-header X-Remote-User --allow resign`,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -69,8 +76,9 @@ then.`,
 	lookFile := f.String("look-token-file", "", "a file with a token for those who may only look")
 	base := f.String("base-path", "", "the path at which the page begins, such as /elections")
 	user := f.String("user-header", "", "the header in which a proxy says who asks; it needs a token, which the proxy sends too")
-	each := f.StringArray("coordinator", nil, "NAME=URL, one of several coordinators, in the place of --url; may be repeated")
+	each := f.StringArray("coordinator", nil, "NAME=URL: one of several coordinators, each with a page; may be repeated")
 	allow := f.StringSlice("allow", nil, "what may be done on the page, with commas between: resign, pause")
+	cmd.RegisterFlagCompletionFunc("coordinator", connect.CompleteURL)
 	cmd.RegisterFlagCompletionFunc("allow", connect.CompleteList(string(Resign), string(Pause)))
 	cmd.RunE = func(cmd *cobra.Command, names []string) error {
 		o := Options{Hosts: *hosts, By: ui.WhoAmI(), Logger: slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))}
