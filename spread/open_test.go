@@ -1,6 +1,7 @@
 package spread_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/spread"
 )
 
 func TestOpen(t *testing.T) {
@@ -59,5 +61,30 @@ func TestOpen(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), said) {
 			t.Errorf("%s: error %v does not say %q", url, err, said)
 		}
+	}
+}
+
+// The list can be had without asking a cluster, and as it is by then.
+func TestClusters(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "clusters.json")
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := spread.New(spread.File(path), &spread.Options{Open: func(url string) (backend.Backend, error) {
+		t.Errorf("%s was opened", url)
+		return nil, backend.ErrUnavailable
+	}})
+	defer b.Close()
+	for _, want := range []string{"east", "west"} {
+		write(`[{"name": "` + want + `", "url": "memory:` + want + `"}]`)
+		if got, err := b.Clusters(t.Context()); err != nil || len(got) != 1 || got[0] != (spread.Cluster{Name: want, URL: "memory:" + want}) {
+			t.Errorf("the clusters are %v, %v; want %s", got, err, want)
+		}
+	}
+	write(`[{"name": "a", "url": "memory:a"}, {"name": "a", "url": "memory:b"}]`)
+	if _, err := b.Clusters(t.Context()); !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), "is there twice") {
+		t.Errorf("a list with a name twice: %v", err)
 	}
 }
