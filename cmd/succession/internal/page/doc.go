@@ -1,4 +1,5 @@
-// Package page is the command ui: a web page that shows all elections of a coordinator as they are.
+// Package page is the command ui: a web page that shows all elections of a coordinator as they are, or a page for each of several
+// coordinators and an overview of them.
 //
 // # Who asks the coordinator
 //
@@ -15,6 +16,13 @@
 // Who led when ([account]) is what was seen, and what leaders have written down.
 //
 // Whoever may open pages, or fill a line, must not have the server ask, keep or send any amount: see bounds.go.
+//
+// # Several coordinators
+//
+// A [Server] has one [guard] and one bound on what is open. Behind that each coordinator has a [page], with a watcher, observers and acts
+// of its own, which knows nothing of the others: so no name of an election needs that of its coordinator beside it, and what one coordinator
+// does not answer keeps nobody else waiting. The first segment of a path says which page is meant, and the page sees the path without it. The
+// overview needs no more than what the watchers know, and has a stream as the pages do.
 //
 // # What a candidate wrote
 //

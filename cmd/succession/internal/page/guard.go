@@ -102,7 +102,7 @@ func (g *guard) meant(r *http.Request) error {
 // askedHere fails if a page of another site asks.
 func (g *guard) askedHere(r *http.Request) error {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" &&
-		!(r.Method == http.MethodGet && r.URL.Path == "/" && r.Header.Get("Sec-Fetch-Mode") == "navigate") { // a link may lead here
+		!(r.Method == http.MethodGet && (r.URL.Path == "/" || r.URL.Path == "") && r.Header.Get("Sec-Fetch-Mode") == "navigate") { // a link may lead here
 		return errors.New("a page of another site has asked")
 	}
 	origin := r.Header.Get("Origin")

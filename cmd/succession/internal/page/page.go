@@ -18,7 +18,7 @@ type Coordinator struct {
 	// Names are elections that are shown although nobody stands in their lines.
 	Names   []string
 	Backend backend.Backend
-	// Explain says why the coordinator is not heard from, or "". It may block, and is called once in an outage. Nil says nothing.
+	// Explain says why the coordinator is not heard from, or "". It may block, and is called again and again in an outage. Nil says nothing.
 	Explain func(context.Context) string
 }
 

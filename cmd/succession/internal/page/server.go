@@ -23,7 +23,7 @@ var templates = template.Must(template.ParseFS(assets, "assets/*.html"))
 
 // Options are the settings of a [Server].
 type Options struct {
-	// URL and Names are those of the only coordinator. Of several, each has its own: see [Coordinator].
+	// URL and Names are those of the only coordinator, as in [Coordinator]. Of several each has its own.
 	URL   string
 	Names []string
 	// Hosts are the names that the server is reached by, beside its addresses.

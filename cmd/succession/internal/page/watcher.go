@@ -134,7 +134,7 @@ func (w *watcher) hear(ctx context.Context) {
 			w.past.blind(unreached, since)
 			w.log.Warn("the coordinator is not heard from", "since", since, "err", why)
 			if w.explain != nil {
-				explaining.Go(func() { w.explained(w.explain(until)) })
+				explaining.Go(func() { w.explainAgain(until) })
 			}
 		} else {
 			w.past.blind("", time.Now())
@@ -147,6 +147,16 @@ func (w *watcher) hear(ctx context.Context) {
 		turn()
 		explaining.Wait()
 		w.explained("")
+	}
+}
+
+// explainAgain has it explained again and again why the coordinator is not heard from, until ctx ends: that may change.
+func (w *watcher) explainAgain(ctx context.Context) {
+	for ctx.Err() == nil {
+		if why := w.explain(ctx); ctx.Err() == nil {
+			w.explained(why)
+		}
+		_ = backoff.Sleep(ctx, patience)
 	}
 }
 
