@@ -75,10 +75,7 @@ func (p *page) report() report {
 	if w.stale {
 		w.refold()
 	}
-	r := report{Name: p.name, URL: p.url, Ready: w.ready}
-	if w.ready { // until then what was named on the command line seems to be led by nobody
-		r.Elections, r.Trouble = len(w.rows), w.trouble
-	}
+	r := report{Name: p.name, URL: p.url, Elections: len(w.rows), Trouble: w.trouble, Ready: w.ready}
 	err := w.err
 	if since, why := w.pulse.lost(); !since.IsZero() {
 		r.Lost, err = since.UnixMilli(), why
