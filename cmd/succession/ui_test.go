@@ -119,24 +119,20 @@ func TestUIOfSeveral(t *testing.T) {
 		Lost               int64
 		Elections, Trouble int
 	}
-	sees := func(what string, ok func(orders, payments report) bool) {
+	sees := func(ok func(orders, payments report) bool) {
 		t.Helper()
-		for late := time.After(patience); ; {
-			select {
-			case text := <-overview:
-				var all []report
-				if err := json.Unmarshal([]byte(text), &all); err != nil || len(all) != 2 || all[0].URL != orders || all[1].URL != payments {
-					t.Fatalf("the overview is told %s (%v)", text, err)
-				}
-				if ok(all[0], all[1]) {
-					return
-				}
-			case <-late:
-				t.Fatalf("the overview does not show %s", what)
+		for {
+			text := overview()
+			var all []report
+			if err := json.Unmarshal([]byte(text), &all); err != nil || len(all) != 2 || all[0].URL != orders || all[1].URL != payments {
+				t.Fatalf("the overview is told %s (%v)", text, err)
+			}
+			if ok(all[0], all[1]) {
+				return
 			}
 		}
 	}
-	sees("one that is not there", func(orders, payments report) bool {
+	sees(func(orders, payments report) bool {
 		return orders.Ready && orders.Lost == 0 && orders.Elections == 1 && orders.Trouble == 1 && payments.Lost != 0
 	})
 	in := func(what string, do func() error, lost bool) {
@@ -145,7 +141,7 @@ func TestUIOfSeveral(t *testing.T) {
 		if err := do(); err != nil {
 			t.Fatal(err)
 		}
-		sees(what, func(_, payments report) bool {
+		sees(func(_, payments report) bool {
 			return lost && payments.Lost != 0 || !lost && payments.Lost == 0 && payments.Ready
 		})
 		watch.Within(2*time.Second, "that %s is seen", what)
@@ -154,14 +150,7 @@ func TestUIOfSeveral(t *testing.T) {
 	in("the start of the server", restart, false)
 	in("that it stands still", server.Pause, true)
 	start(t, "--url", orders, "lock", "--id", "web-1", "mails", "--", "sleep", "1000").event("started")
-	late := time.After(patience)
-	for listed := false; !listed; {
-		select {
-		case text := <-list:
-			listed = strings.Contains(text, `"mails"`)
-		case <-late:
-			t.Fatal("the page of the other coordinator does not go on")
-		}
+	for !strings.Contains(list(), `"mails"`) {
 	}
 	in("that it goes on", server.Resume, false)
 	in("that it was killed", func() error { server.Kill(); return nil }, true)
@@ -186,16 +175,18 @@ func TestUIOfClusters(t *testing.T) {
 		seen := make(map[string]string) // the cluster, by the name of an election
 		for _, cluster := range []string{"east", "west"} {
 			told := events(t, at+cluster+"/events", "list")
-			for l := (struct {
-				Ready bool
-				Rows  []struct{ Name string }
-			}{}); !l.Ready; {
-				if err := json.Unmarshal([]byte(<-told), &l); err != nil {
+			for ready := false; !ready; {
+				var l struct {
+					Ready bool
+					Rows  []struct{ Name string }
+				}
+				if err := json.Unmarshal([]byte(told()), &l); err != nil {
 					t.Fatal(err)
 				}
 				for _, r := range l.Rows {
 					seen[r.Name] = cluster
 				}
+				ready = l.Ready
 			}
 		}
 		if len(seen) != 4 {
@@ -204,8 +195,8 @@ func TestUIOfClusters(t *testing.T) {
 	}
 }
 
-// events returns what the stream at the URL tells in events of that name, until the test ends.
-func events(t *testing.T, url, name string) <-chan string {
+// events returns what returns the next of what the stream at the URL tells in events of that name.
+func events(t *testing.T, url, name string) (next func() string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -215,6 +206,9 @@ func events(t *testing.T, url, name string) <-chan string {
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if resp.StatusCode != 200 {
+		t.Fatalf("%s is answered with %s", url, resp.Status)
 	}
 	told, ended := make(chan string, 10000), make(chan struct{})
 	go func() {
@@ -233,7 +227,16 @@ func events(t *testing.T, url, name string) <-chan string {
 		resp.Body.Close()
 		<-ended
 	})
-	return told
+	return func() string {
+		t.Helper()
+		select {
+		case data := <-told:
+			return data
+		case <-time.After(patience):
+			t.Fatalf("%s tells no %s", url, name)
+			return ""
+		}
+	}
 }
 
 // What cannot be served safely, or at all, is refused, and the command says what to do.
