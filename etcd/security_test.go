@@ -248,7 +248,7 @@ func TestTokensShared(t *testing.T) {
 		"--auth-token=jwt,sign-method=ES256,ttl=10m,pub-key=" + pair.File + ",priv-key=" + pair.KeyFile,
 	}})
 	root := enableAuth(t, server)
-	s := openURL(t, "etcd://"+server.Addrs()[0]+"/app?user=app&password-env="+env(t, "secret"))
+	s := openURL(t, "etcd://"+server.Addrs()[0]+"/app?ttl=1m&user=app&password-env="+env(t, "secret"))
 	m := lead(t, s, "line")
 	before := authentications(t, server.Addrs()[0])
 	if _, err := root.RoleAdd(t.Context(), "other"); err != nil {

@@ -66,5 +66,5 @@ func (s *session) Claim(ctx context.Context, line, value, _ string, item backend
 		}
 		return s.serve(ctx, h, line, func() []*joining { return []*joining{j} })
 	}, claim{line, write}, claim{item.Line, look})
-	return backend.Joined{Member: j.m}, cmp.Or(err, j.err)
+	return j.joined(), cmp.Or(err, j.err)
 }

@@ -100,7 +100,12 @@ func (d dir) check(is *unix.Stat_t) error {
 	return nil
 }
 
-func (d dir) close() { unix.Close(d.fd) }
+// close closes d; the zero value is no open folder.
+func (d dir) close() {
+	if d.top != nil {
+		unix.Close(d.fd)
+	}
+}
 
 // path returns the path of a file, for messages.
 func (d dir) path(file string) string {
@@ -236,12 +241,24 @@ func (d dir) touch(fifo string) {
 
 // list returns the names of all files and folders in d.
 func (d dir) list() ([]string, error) {
-	file, err := d.reopen()
+	fd, err := unix.Openat(d.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0) // d has O_PATH, which is not enough
 	if err != nil {
-		return nil, err
+		return nil, d.fail("open", "", err)
 	}
-	names, err := file.Readdirnames(-1)
-	return names, errors.Join(err, file.Close())
+	defer unix.Close(fd)
+	var names []string
+	for buf := make([]byte, 4096); ; {
+		n, err := unix.ReadDirent(fd, buf)
+		switch {
+		case err == unix.EINTR:
+		case err != nil:
+			return nil, d.fail("list", "", err)
+		case n == 0:
+			return names, nil
+		default:
+			_, _, names = unix.ParseDirent(buf[:n], -1, names)
+		}
+	}
 }
 
 // folders returns the names of the folders in d that can be the step of a name.
@@ -269,13 +286,4 @@ func (f *folder) steps(name string) ([]string, error) {
 	}
 	defer d.close()
 	return d.folders()
-}
-
-// reopen opens d for uses for which a descriptor with O_PATH is not enough.
-func (d dir) reopen() (*os.File, error) {
-	fd, err := unix.Openat(d.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, d.fail("open", "", err)
-	}
-	return os.NewFile(uintptr(fd), d.path("")), nil
 }

@@ -190,6 +190,9 @@
 // process holds its FIFO. Its number may be lost, and is never used again. When Join returns, the member is in
 // @line, and so are all members before it that stand and are not pinned.
 //
+// Whoever finds nobody in the line while it joins is first, and Join says so: it holds the lock of the line, as who looks
+// again does (see below).
+//
 // Looking (L2): a candidate reads both files, and tests its own lock and those of the members in
 // front of it, from the nearest on, until it finds one that stands. If a member seems to have gone,
 // the candidate looks again under a shared lock of the line, which keeps out the second kind of

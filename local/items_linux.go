@@ -10,7 +10,8 @@ import (
 
 // Append adds an item at the end of the line. It syncs the file that lists it; see [backend.Items].
 func (s *session) Append(ctx context.Context, line, value string) (backend.Member, error) {
-	return s.join(ctx, backend.Member{Line: line, Value: value, Pinned: true})
+	j, err := s.join(ctx, backend.Member{Line: line, Value: value, Pinned: true})
+	return j.Member, err
 }
 
 // Remove removes the item m if by stands; see [backend.Items]. It holds the locks of both lines.

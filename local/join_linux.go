@@ -9,24 +9,35 @@ import (
 	"slices"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 // Join adds a member at the end of the line. It writes two files and syncs neither, unless it has to reserve
 // numbers; see [backend.Session]. All joins of one line at the same time in one session share these writes.
-func (s *session) Join(ctx context.Context, line, value, _ string) (backend.Joined, error) {
-	m, err := s.join(ctx, backend.Member{Line: line, Value: value})
-	return backend.Joined{Member: m}, err
+func (s *session) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	return s.joinBeside(ctx, backend.Member{Line: line, Value: value}, record)
 }
 
 // JoinShared is Join for a shared member; see [backend.Sharer].
-func (s *session) JoinShared(ctx context.Context, line, value, _ string) (backend.Joined, error) {
-	m, err := s.join(ctx, backend.Member{Line: line, Value: value, Shared: true})
-	return backend.Joined{Member: m}, err
+func (s *session) JoinShared(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	return s.joinBeside(ctx, backend.Member{Line: line, Value: value, Shared: true}, record)
+}
+
+// joinBeside is join, and tells the record as it is then, if it can.
+func (s *session) joinBeside(ctx context.Context, m backend.Member, record string) (backend.Joined, error) {
+	j, err := s.join(ctx, m)
+	if err == nil && record != "" {
+		if r, err := s.Get(ctx, record); err == nil {
+			j.Record = &r
+		}
+	}
+	return j, err
 }
 
 // A joining is one call of join.
 type joining struct {
 	m      backend.Member
+	place  *backend.Place // of m, if nobody else stands in the line
 	err    error
 	served chan struct{}      // closed when m has joined, or err is set
 	cancel context.CancelFunc // ends the wait for the line's lock
@@ -40,12 +51,14 @@ type queue struct {
 
 func (j *joining) queue() queue { return queue{j.m.Line, j.m.Pinned} }
 
+func (j *joining) joined() backend.Joined { return backend.Joined{Member: j.m, Place: j.place} }
+
 // join adds a member like m at the end of its line, and returns it with its key and position.
 // The session holds it, unless it is pinned.
 //
 // The caller that gets the lock first serves all that wait for it and are as it is, pinned or not: the pinned ones
 // are in another file.
-func (s *session) join(ctx context.Context, m backend.Member) (backend.Member, error) {
+func (s *session) join(ctx context.Context, m backend.Member) (backend.Joined, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	j := &joining{m: m, served: make(chan struct{}), cancel: cancel}
@@ -56,10 +69,10 @@ func (s *session) join(ctx context.Context, m backend.Member) (backend.Member, e
 		return s.serve(ctx, h, m.Line, func() []*joining { return s.takeJoins(j.queue()) })
 	}, claim{m.Line, write})
 	if s.withdraw(j) {
-		return m, err
+		return backend.Joined{}, err
 	}
 	<-j.served
-	return j.m, j.err
+	return j.joined(), j.err
 }
 
 // withdraw takes j from the waiting joins, and reports whether it was among them.
@@ -89,7 +102,8 @@ func (s *session) takeJoins(q queue) []*joining {
 // serve adds the joins that take returns to the line. The caller holds the line's lock. If serve
 // fails, it has taken none. Once it has taken them, each of them has an error of its own.
 func (s *session) serve(ctx context.Context, h *hold, line string, take func() []*joining) error {
-	im, err := s.dir.read(line)
+	d, im, err := s.dir.readOpen(line)
+	defer func() { d.close() }()
 	if err != nil {
 		return err
 	}
@@ -109,7 +123,7 @@ func (s *session) serve(ctx context.Context, h *hold, line string, take func() [
 	first, err := s.dir.draw(c, newest, len(js))
 	unlock()
 	if err == nil {
-		err = s.add(im, js, first)
+		err = s.add(&d, im, js, first)
 	}
 	for _, j := range js {
 		j.err = cmp.Or(j.err, err)
@@ -124,17 +138,26 @@ func (s *session) serve(ctx context.Context, h *hold, line string, take func() [
 const probesPerJoin = 16
 
 // add adds members to a line, with the positions from first on. All are pinned, or none is. Some may fail by
-// themselves.
-func (s *session) add(im *image, js []*joining, first uint64) error {
+// themselves. d is the folder of the line; add makes it if there is none, or if it has gone.
+func (s *session) add(d *dir, im *image, js []*joining, first uint64) error {
 	listed := &im.loose
 	if js[0].m.Pinned {
 		listed = &im.pins
 	}
-	d, err := s.dir.make(im.name, lockByte(im.name))
-	if err != nil {
+	remake := func() error {
+		made, err := s.dir.make(im.name, lockByte(im.name))
+		if err == nil {
+			d.close()
+			*d = made
+		}
 		return err
 	}
-	defer func() { d.close() }()
+	var err error
+	if d.top == nil {
+		if err = remake(); err != nil {
+			return err
+		}
+	}
 	if im.loose.torn {
 		// Nobody makes a FIFO beside such a file: who reads it must find that nobody holds one.
 		if err := d.remove(lineName); err != nil {
@@ -154,20 +177,16 @@ func (s *session) add(im *image, js []*joining, first uint64) error {
 		}
 		listed.text = st.text(func(backend.Member) bool { return true })
 	}
+	alone := clean && len(im.loose.text)+len(im.pins.text) == 0
 	places := make([]*place, len(js))
 	joined := false
 	for i, j := range js {
 		position := first + uint64(i)
-		places[i], j.err = s.dir.stand(d, im.name, position)
+		places[i], j.err = s.dir.stand(*d, im.name, position)
 		for tries := 0; errors.Is(j.err, fs.ErrNotExist) && tries < 100; tries++ { // as in folder.make
-			again, err := s.dir.make(im.name, lockByte(im.name))
-			if err != nil {
-				j.err = err
-				break
+			if j.err = remake(); j.err == nil {
+				places[i], j.err = s.dir.stand(*d, im.name, position)
 			}
-			d.close()
-			d = again
-			places[i], j.err = s.dir.stand(d, im.name, position)
 		}
 		if j.err == nil {
 			j.m.Key, j.m.Position = key(position), position
@@ -200,5 +219,23 @@ func (s *session) add(im *image, js []*joining, first uint64) error {
 	if clean && err == nil {
 		d.sweep(im)
 	}
+	if alone && err == nil && js[0].err == nil {
+		s.learnAlone(im, js[0])
+	}
 	return err
+}
+
+// learnAlone notes that j's member is first: it has found nobody. Meanwhile this session has the line's lock, as settledPlace has.
+// If it cannot lead, Ahead says why.
+func (s *session) learnAlone(im *image, j *joining) {
+	header, err := im.header()
+	if err != nil {
+		return
+	}
+	p, err := kit.PlaceOf(j.m, nil, header)
+	if err != nil {
+		return
+	}
+	s.learn(j.m, p)
+	j.place = &p
 }

@@ -240,12 +240,13 @@ func swap(top dir, tmp string, d dir, file string) error {
 
 // write writes data to a new file, and syncs that if keep is true.
 func (d dir) write(name string, data []byte, keep bool) error {
-	// A process that was killed may have left a file there. If it was another user's, its rights could
-	// not be changed.
-	if err := d.remove(name); err != nil {
-		return err
-	}
 	fd, err := d.create(name)
+	if errors.Is(err, fs.ErrExist) {
+		// A process that was killed has left a file there. If it is another user's, its rights could not be changed.
+		if err = d.remove(name); err == nil {
+			fd, err = d.create(name)
+		}
+	}
 	if err != nil {
 		return err
 	}

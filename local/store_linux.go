@@ -23,16 +23,24 @@ func (f *folder) load(name string) (*state, error) {
 
 // read is load for callers that need only a part of the state.
 func (f *folder) read(name string) (*image, error) {
+	d, im, err := f.readOpen(name)
+	d.close()
+	return im, err
+}
+
+// readOpen is read for callers that then write: it also returns the folder of the name, which the caller closes. That is the zero
+// value if there is none.
+func (f *folder) readOpen(name string) (dir, *image, error) {
 	d, err := f.dir(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		im := &image{state: *absent(name), pins: lines{kind: kindState, top: f.path, name: name}, loose: lines{kind: kindLine, top: f.path, name: name}}
-		return im, im.join(lines{})
+		return dir{}, im, im.join(lines{})
 	}
 	if err != nil {
-		return nil, err
+		return dir{}, nil, err
 	}
-	defer d.close()
-	return d.image(name)
+	im, err := d.image(name)
+	return d, im, err
 }
 
 // image is [folder.read] for callers that have opened the folder of the name.
