@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/page"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/memory"
@@ -62,7 +63,7 @@ func TestOverview(t *testing.T) {
 	of["payments"].stands("nightly", "web-3", "")
 	p.sees(`document.title === "(?) Elections" && ` + text("count") + ` === "2 coordinators, of which 1 cannot be looked at; 3 elections"`)
 	of["orders"].c.Resume()
-	p.sees(`document.title === "Elections" && ` + names + ` === "orders,payments" && ` + text("count") + ` === "2 coordinators; 3 elections, all is well"`)
+	p.sees(`document.title === "Elections" && ` + names + ` === "orders,payments" && ` + text("count") + ` === "2 coordinators; 3 elections, none in trouble"`)
 	if !says[bool](p, `window.same && document.querySelectorAll("b, i").length === 0`) {
 		t.Error("the overview was loaded again, or has elements that were made of what others have written")
 	}
@@ -83,6 +84,40 @@ func TestOverview(t *testing.T) {
 	}
 	p.loads(chromedp.Click(chromedp.CSS(`.top a`)))
 	p.sees(`location.pathname === "/" && ` + names + ` === "orders,payments"`)
+	p.sees(text("count") + ` === "2 coordinators; 3 elections, none in trouble"`) // which does not say that all is well: one is paused
+}
+
+// unread is a coordinator that is heard from, and does not tell which elections there are.
+type unread struct{ backend.Backend }
+
+func (u unread) Session(ctx context.Context) (backend.Session, error) {
+	s, err := u.Backend.Session(ctx)
+	return unreadSession{s}, err
+}
+
+type unreadSession struct{ backend.Session }
+
+func (unreadSession) Survey(ctx context.Context) (map[string]backend.Standing, error) {
+	<-ctx.Done()
+	return nil, context.Cause(ctx)
+}
+
+// Of a coordinator that was not read yet nothing looks well.
+func TestOverviewOfOneThatIsBeingRead(t *testing.T) {
+	b := unread{memory.New(nil).Client("page")}
+	t.Cleanup(func() { b.Close() })
+	s := page.NewOverview([]page.Coordinator{{Name: "orders", Backend: b}}, page.Options{})
+	h := httptest.NewServer(s)
+	t.Cleanup(func() {
+		s.Close()
+		h.Close()
+	})
+	p := (&world{T: t, url: h.URL}).open("", 1280, 900)
+	p.sees(`String(` + cells("Coordinators", 1) + `) === "being read" && document.title === "(?) Elections"`)
+	if good := says[int](p, `document.querySelectorAll("td .good").length`); good > 0 {
+		t.Errorf("%d cells look well", good)
+	}
+	p.sees(cells("Coordinators", 1) + `[0].startsWith("not known since ") && document.title === "(?) Elections"`)
 }
 
 // Behind a proxy that takes a path away, one login is for all, and each link leads to where it should.
@@ -120,7 +155,7 @@ func TestOverviewWithoutServer(t *testing.T) {
 	s := page.NewOverview([]page.Coordinator{{Name: "orders", Backend: b}}, page.Options{})
 	h := httptest.NewServer(s)
 	p := (&world{T: t, url: h.URL}).open("", 1280, 900)
-	p.sees(text("count") + ` === "1 coordinator; 0 elections, all is well"`)
+	p.sees(text("count") + ` === "1 coordinator; 0 elections, none in trouble"`)
 	s.Close()
 	h.Close()
 	p.sees(`document.body.classList.contains("old") && document.title === "(?) Elections" && ` + text("count") + ` === "1 coordinator, how they are is unknown"`)
@@ -163,6 +198,9 @@ func TestOverviewLooks(t *testing.T) {
 					}
 					if faint := says[[]string](p, `faint()`); len(faint) > 0 {
 						t.Errorf("%s: hard to read: %q", what, faint)
+					}
+					if same := says[[]string](p, sameRegions); len(same) > 0 {
+						t.Errorf("%s: several regions are called %q", what, same)
 					}
 				}
 				p.sees(night)

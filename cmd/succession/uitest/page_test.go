@@ -335,6 +335,9 @@ func TestLooks(t *testing.T) {
 					if faint := says[[]string](p, `faint()`); len(faint) > 0 {
 						t.Errorf("%s: hard to read: %q", what, faint)
 					}
+					if same := says[[]string](p, sameRegions); len(same) > 0 {
+						t.Errorf("%s: several regions are called %q", what, same)
+					}
 				}
 				check("the list")
 				// Which election it is, and since when, is read without opening it.
@@ -356,6 +359,11 @@ func TestLooks(t *testing.T) {
 		}
 	}
 }
+
+// sameRegions is an expression: the names that several regions have, which who hears the page cannot tell apart then.
+const sameRegions = `[...document.querySelectorAll("section[aria-labelledby], [role=region]")].filter((e) => e.checkVisibility())
+	.map((e) => e.getAttribute("aria-label") || document.getElementById(e.getAttribute("aria-labelledby")).textContent)
+	.filter((name, i, all) => all.indexOf(name) < i)`
 
 // contrast has functions that find text with a contrast below 4.5, as WCAG 2.2 computes it (1.4.3).
 const contrast = `

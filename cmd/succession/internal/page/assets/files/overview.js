@@ -30,7 +30,7 @@ const rows = new Rows("Coordinators", [
   { title: "Elections", is: "number", text: (c) => (c.ready ? String(c.elections) : ""), width: "92px", hide: "narrow" },
   {
     title: "In trouble", is: "number", width: "92px",
-    text: (c) => (unknown(c) ? "?" : c.ready ? String(c.trouble) : ""), mood: (c) => (unknown(c) ? "quiet" : c.trouble ? "bad" : "good"),
+    text: (c) => (unknown(c) ? "?" : c.ready ? String(c.trouble) : ""), mood: (c) => (unknown(c) || !c.ready ? "quiet" : c.trouble ? "bad" : "good"),
   },
   { title: "URL", is: "code", text: (c) => c.url, hide: "wide" },
 ], (c) => c.name);
@@ -47,7 +47,7 @@ function show() {
   count += `; ${plural(sum((c) => c.elections), "election")}`;
   if (server.deaf) count = `${plural(all.length, "coordinator")}, how they are is unknown`;
   else if (all.some((c) => !c.ready && !unknown(c))) count += ", others are being read";
-  else count += trouble ? `, ${trouble} in trouble` : lost.length ? "" : ", all is well";
+  else count += trouble ? `, ${trouble} in trouble` : lost.length ? "" : ", none in trouble"; // some may be paused
   set($("count"), count);
   if (server.deaf) health(`this page's server not reached since ${clock(server.deaf)}`, "bad");
   else health("live", "good");
@@ -55,7 +55,7 @@ function show() {
     : lost.map(notice).join("\n");
   $("trouble").hidden = !text;
   set($("trouble"), text);
-  const known = server.deaf ? "?" : `${trouble || ""}${lost.length ? "?" : ""}`;
+  const known = server.deaf ? "?" : `${trouble || ""}${all.every((c) => c.ready && !unknown(c)) ? "" : "?"}`;
   document.title = known ? `(${known}) Elections` : "Elections";
 }
 

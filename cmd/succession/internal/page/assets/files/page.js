@@ -171,7 +171,7 @@ function reach() {
   else if (unheard) health(`not reached since ${clock(unheard)}`, "bad");
   else health("live", "good");
   const who = server.deaf ? "The server of this page" : "The coordinator";
-  const text = since ? `${who} has not been heard from since ${clock(since)}. What is shown is what was known then.` : trouble;
+  const text = since ? `${who} has not been heard from since ${clock(since)}. What is shown is ${ready ? "what was known then" : "older"}.` : trouble;
   $("trouble").hidden = !text;
   set($("trouble"), text);
   titled();
