@@ -34,9 +34,9 @@ func several(ctx context.Context, flags []string, url string, explicit bool) ([]
 		flags = []string{url}
 	}
 	var all []named
-	for _, text := range flags {
+	for i, text := range flags {
 		name, url, given := strings.Cut(text, "=")
-		if given = given && !strings.Contains(name, ":"); !given { // a URL alone
+		if given = given && !strings.ContainsAny(name, ":?@"); !given { // a URL alone
 			url = text
 		}
 		scheme, _, _ := strings.Cut(url, ":")
@@ -52,6 +52,9 @@ func several(ctx context.Context, flags []string, url string, explicit bool) ([]
 			continue
 		}
 		if !given {
+			if _, err := coordinator.ParseURL(url); err != nil { // its beginning may be a part of a password, and is not shown
+				return nil, fmt.Errorf("coordinator %d: %w", i+1, err)
+			}
 			name = scheme
 		}
 		all = append(all, named{name, url})

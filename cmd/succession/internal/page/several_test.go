@@ -40,6 +40,7 @@ func TestSeveral(t *testing.T) {
 		{nil, "", "spread:" + list + "-not", nil, "the list of clusters cannot be read"},
 		{[]string{"local:/a", "local:/b"}, "", "", nil, "two coordinators are called local; give each a name, as in --coordinator payments=local:/b"},
 		{[]string{"a=local:/a", "b=local:/a"}, "", "", nil, "a and b have the same URL, local:/a"},
+		{[]string{"a=local:/a", "word@h1/app?x=y"}, "", "", nil, "coordinator 2: invalid URL"}, // it may be a part of a password
 		{[]string{"../a=local:/a"}, "", "", nil, `name "../a" of a coordinator`},
 		{[]string{"files=local:/a"}, "", "", nil, "that is a path of the overview"},
 		{[]string{"=local:/a"}, "", "", nil, `name "" of a coordinator`},
@@ -49,6 +50,9 @@ func TestSeveral(t *testing.T) {
 		got, err := several(t.Context(), c.flags, c.url, c.url != "")
 		if c.says == "" && (err != nil || !slices.Equal(got, c.want)) || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
 			t.Errorf("%q, with %q in the environment and --url %q: %v, %v; want %v%s", c.flags, c.environment, c.url, got, err, c.want, c.says)
+		}
+		if err != nil && strings.Contains(err.Error(), "word@") {
+			t.Errorf("the error shows what may be secret: %v", err)
 		}
 	}
 }
