@@ -35,8 +35,8 @@ type observer struct {
 	errs  map[string]error        // why a line cannot be read
 	moved bell                    // a line has changed
 	last  detail                  // the newest without an error
-	event []byte                  // the newest detail, as all streams send it
-	seq   uint64                  // of event; 0 before the first
+	event []byte                  // the newest detail, as all streams send it; nil before the first, and while nobody looks
+	seq   uint64                  // of the newest event; 0 before the first
 }
 
 func newObserver(w *watcher, line string) *observer {
@@ -49,7 +49,7 @@ func newObserver(w *watcher, line string) *observer {
 func (o *observer) newest(after uint64) ([]byte, uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.seq == after {
+	if o.seq == after || o.event == nil {
 		return nil, after
 	}
 	return o.event, o.seq
@@ -57,6 +57,11 @@ func (o *observer) newest(after uint64) ([]byte, uint64) {
 
 // run follows the lines until ctx ends, and makes a detail whenever one has changed.
 func (o *observer) run(ctx context.Context) {
+	defer func() {
+		o.mu.Lock()
+		o.event = nil // what is known gets old
+		o.mu.Unlock()
+	}()
 	for ctx.Err() == nil {
 		o.w.pulse.whileHeard(ctx, func(ctx context.Context) {
 			o.mu.Lock()

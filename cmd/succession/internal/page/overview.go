@@ -59,7 +59,7 @@ func (s *Server) overview(w http.ResponseWriter, r *http.Request) {
 type report struct {
 	Name      string `json:"name"`
 	URL       string `json:"url"`
-	Elections int    `json:"elections"` // rows of its list
+	Elections int    `json:"elections"` // rows of its list, if that is ready
 	Trouble   int    `json:"trouble"`   // how many of them are in trouble
 	// Ready, Lost, Error and Since are as in the list. While the coordinator is not heard from, Error says why, if that is known.
 	Ready bool   `json:"ready"`
@@ -75,7 +75,10 @@ func (p *page) report() report {
 	if w.stale {
 		w.refold()
 	}
-	r := report{Name: p.name, URL: p.url, Elections: len(w.rows), Trouble: w.trouble, Ready: w.ready}
+	r := report{Name: p.name, URL: p.url, Ready: w.ready}
+	if w.ready {
+		r.Elections, r.Trouble = len(w.rows), w.trouble
+	}
 	err := w.err
 	if since, why := w.pulse.lost(); !since.IsZero() {
 		r.Lost, err = since.UnixMilli(), why

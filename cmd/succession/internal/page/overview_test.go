@@ -146,6 +146,50 @@ func TestOverviewOfOneThatIsNotThere(t *testing.T) {
 	})
 }
 
+// What is known from when somebody looked last is not shown as if it were so now: neither where the coordinator was not heard from by
+// then, and is now, nor where it is the other way round.
+func TestOverviewIsOpenedAgain(t *testing.T) {
+	for _, outage := range []bool{true, false} { // when nobody looks any more
+		inEstate(t, page.Options{}, []string{"orders"}, nil, func(t *testing.T, e *estate) {
+			candidate(t, e.of["orders"], "reports", "web-1")
+			v := visitAt(t, e.Server, "/events")
+			v.sees("the election", func() bool { return v.reports["orders"].Ready && v.reports["orders"].Elections == 1 })
+			p := visitAt(t, e.Server, "/orders/events?show=reports")
+			p.sees("the leader", func() bool { return p.detail.Leader != nil })
+			p.goes()
+			if outage {
+				e.by["orders"].Cut()
+				v.sees("the outage", func() bool { return v.reports["orders"].Lost != 0 })
+			}
+			v.goes()
+			time.Sleep(time.Minute)
+			candidate(t, e.of["orders"], "mails", "web-2")
+			if outage {
+				e.by["orders"].Heal()
+			} else {
+				e.by["orders"].Cut()
+			}
+			for _, path := range []string{"/events", "/orders/events?show=reports"} {
+				v := visitAt(t, e.Server, path)
+				v.sees("something", func() bool { return v.got["list"] > 0 || v.got["coordinators"] > 0 })
+				if r := v.reports["orders"]; v.ready || r.Ready || r.Elections > 0 || r.Lost != 0 || v.lost != 0 {
+					t.Errorf("%s begins with what was: %+v, ready %v, lost %v", path, r, v.ready, v.lost)
+				}
+				if outage {
+					v.sees("both elections", func() bool { return v.reports["orders"].Elections == 2 || v.ready && len(v.rows) == 2 })
+				} else {
+					v.sees("the outage", func() bool { return v.reports["orders"].Lost != 0 || v.lost != 0 })
+					if r := v.reports["orders"]; v.ready || r.Ready || r.Elections > 0 || v.got["detail"] > 0 {
+						t.Errorf("%s shows in an outage what was before somebody looked: %+v, ready %v, %+v", path, r, v.ready, v.detail)
+					}
+				}
+				v.goes()
+				time.Sleep(time.Minute)
+			}
+		})
+	}
+}
+
 // A coordinator is asked only while its page is open, or the overview is.
 func TestOverviewAsksNoMore(t *testing.T) {
 	inEstate(t, page.Options{}, []string{"orders", "payments"}, nil, func(t *testing.T, e *estate) {

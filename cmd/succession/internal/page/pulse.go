@@ -34,7 +34,7 @@ type pulse struct {
 
 	mu     sync.Mutex
 	last   time.Time // when it was heard from last, or when somebody began to listen
-	silent bool
+	silent bool        // never while nobody listens
 	why    error       // why the newest request has failed, since last
 	timer  *time.Timer // falls silent; nil while nobody listens
 }
@@ -42,14 +42,15 @@ type pulse struct {
 // listen asks until ctx ends.
 func (p *pulse) listen(ctx context.Context) {
 	p.mu.Lock()
-	p.last, p.silent, p.why = time.Now(), false, nil
+	p.last, p.why = time.Now(), nil
 	p.timer = time.AfterFunc(silence, p.fallSilent)
 	p.mu.Unlock()
 	defer func() {
 		p.mu.Lock()
 		p.timer.Stop()
-		p.timer = nil
+		p.timer, p.silent = nil, false // nobody would turn that, and whoever waits for it would wait for ever
 		p.mu.Unlock()
+		p.turned.ring()
 	}()
 	for ctx.Err() == nil {
 		bounded, cancel := context.WithTimeoutCause(ctx, beatBound, errNoBeat)

@@ -18,6 +18,7 @@ type shared struct {
 	mu     sync.Mutex
 	needed int
 	stop   context.CancelFunc // nil while it does not run
+	ended  chan struct{}      // is closed when the newest run has ended; nil before the first
 	late   *time.Timer        // stops it
 }
 
@@ -63,7 +64,15 @@ func (s *shared) need() (release func()) {
 		s.late.Stop()
 	}
 	if s.stop == nil {
-		s.stop = s.on.start(s.run)
+		before, ended := s.ended, make(chan struct{})
+		s.ended = ended
+		s.stop = s.on.start(func(ctx context.Context) {
+			defer close(ended)
+			if before != nil { // two at a time would undo what the other does
+				<-before
+			}
+			s.run(ctx)
+		})
 	}
 	return func() {
 		s.mu.Lock()

@@ -53,7 +53,7 @@ type watcher struct {
 	cut       uint64 // seq when rows were dropped last
 	trouble   int    // how many rows are in trouble
 	more      int    // how many lines are not looked at
-	ready     bool
+	ready     bool // all lines have been read since somebody looks
 	err       error
 	since     time.Time // of err
 	why       string    // what explain has said
@@ -87,7 +87,12 @@ func (w *watcher) close() { w.tasks.close() }
 // look makes rounds until ctx ends, as long as the coordinator is heard from.
 func (w *watcher) look(ctx context.Context) {
 	w.past.blind("", time.Now())
-	defer func() { w.past.blind(unwatched, time.Now()) }()
+	defer func() {
+		w.past.blind(unwatched, time.Now())
+		w.mu.Lock()
+		w.ready = false // what is known gets old
+		w.mu.Unlock()
+	}()
 	var listening sync.WaitGroup
 	defer listening.Wait()
 	listening.Go(func() { w.pulse.listen(ctx) })
@@ -516,7 +521,7 @@ func (w *watcher) rowAt(line string) (recipe, map[string]head) {
 	return r, parts
 }
 
-// lists reports whether the list has something at a line, and whether all lines have been read once.
+// lists reports whether the list has something at a line, and whether all lines have been read since somebody looks.
 func (w *watcher) lists(line string) (listed, ready bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
