@@ -33,7 +33,7 @@ type pulse struct {
 	turned bell                        // rings when it falls silent, and when it is heard from again
 
 	mu     sync.Mutex
-	last   time.Time // when it was heard from last, or when somebody began to listen
+	last   time.Time   // when it was heard from last, or when somebody began to listen
 	silent bool        // never while nobody listens
 	why    error       // why the newest request has failed, since last
 	timer  *time.Timer // falls silent; nil while nobody listens

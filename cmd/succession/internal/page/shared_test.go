@@ -30,6 +30,7 @@ func TestSharedRunsOnce(t *testing.T) {
 		}
 		defer s.need()()
 		time.Sleep(10 * time.Second)
+		synctest.Wait()
 		if most != 1 || began < 2 || running != 1 {
 			t.Errorf("of %d tasks %d ran at a time, and %d do now; want one", began, most, running)
 		}

@@ -53,7 +53,7 @@ type watcher struct {
 	cut       uint64 // seq when rows were dropped last
 	trouble   int    // how many rows are in trouble
 	more      int    // how many lines are not looked at
-	ready     bool // all lines have been read since somebody looks
+	ready     bool   // all lines have been read since somebody looks
 	err       error
 	since     time.Time // of err
 	why       string    // what explain has said
