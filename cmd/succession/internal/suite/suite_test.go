@@ -15,7 +15,8 @@ import (
 func TestInterruptedWithRest(t *testing.T) {
 	left := errors.New("it could not be deleted")
 	err := ui.UntilSignal(func(ctx context.Context) error {
-		if err := syscall.Kill(syscall.Getpid(), syscall.SIGINT); err != nil {
+		// Not SIGINT: a shell has its background jobs ignore that.
+		if err := syscall.Kill(syscall.Getpid(), syscall.SIGTERM); err != nil {
 			return err
 		}
 		<-ctx.Done()
