@@ -3,8 +3,11 @@ package backoff
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/succession-dev/succession/backend"
 )
 
 // A Backoff makes the pauses between attempts. The first pause is at most Min, and each
@@ -49,12 +52,22 @@ func (b *Backoff) After(ctx context.Context, why error) error {
 
 // Cause returns the cause of ctx, which has ended. If an attempt has failed since Reset, the error
 // also says why the last one did, so that the caller who has set a time limit learns what took so
-// long.
+// long. It matches [backend.ErrUnavailable] if that is why, and otherwise only the cause: what an attempt has found that was then
+// repeated is no result. It may even be about something of which the caller does not know, such as a member of somebody else.
 func (b *Backoff) Cause(ctx context.Context) error {
 	if b.why == nil {
 		return context.Cause(ctx)
 	}
-	return fmt.Errorf("%w (before that: %w)", context.Cause(ctx), b.why)
+	return &cutOff{context.Cause(ctx), b.why}
+}
+
+// A cutOff is the error of attempts that a context has ended.
+type cutOff struct{ cause, why error }
+
+func (e *cutOff) Error() string { return fmt.Sprintf("%v (before that: %v)", e.cause, e.why) }
+func (e *cutOff) Unwrap() error { return e.cause }
+func (e *cutOff) Is(target error) bool {
+	return target == backend.ErrUnavailable && errors.Is(e.why, target)
 }
 
 // Reset makes the pauses begin again with Min. It is for after an attempt that succeeded.

@@ -3,10 +3,12 @@ package backoff_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
 )
 
@@ -62,7 +64,12 @@ func TestNew(t *testing.T) {
 		t.Errorf("the cause where nothing has failed is %v", err)
 	}
 	b.Failed(failed)
-	if err := b.Cause(ended); !errors.Is(err, why) || !errors.Is(err, failed) {
+	if err := b.Cause(ended); !errors.Is(err, why) || errors.Is(err, failed) || err.Error() != "why (before that: failed)" {
+		t.Errorf("the cause is %v", err)
+	}
+	// That no answer came is why it took so long. What an attempt has found before another one was made is no result.
+	b.Failed(fmt.Errorf("%w: %w", backend.ErrUnavailable, backend.ErrNotMember))
+	if err := b.Cause(ended); !errors.Is(err, why) || !errors.Is(err, backend.ErrUnavailable) || errors.Is(err, backend.ErrNotMember) {
 		t.Errorf("the cause is %v", err)
 	}
 	b.Reset()

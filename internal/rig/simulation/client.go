@@ -22,6 +22,8 @@ type client struct {
 	era   int             // the log has gone back so often before it began
 	told  bool            // that the log has gone back, for certain
 	ended bool            // it crashed, was closed or restarted
+
+	losses int // messages that were to be lost, and have explained no failure yet
 }
 
 // A link is what a process has with one side.
@@ -42,6 +44,16 @@ func (c *client) troubled() bool {
 		}
 	}
 	return c.ended
+}
+
+// hasLost reports whether a call of this client may have failed because a message of it was lost, some time after the step that
+// said so. Each loss explains one failure.
+func (c *client) hasLost() bool {
+	lost := c.losses > 0
+	if lost {
+		c.losses--
+	}
+	return lost
 }
 
 // reachable reports whether what a coordinator says now reaches the client at once.

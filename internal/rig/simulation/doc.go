@@ -65,7 +65,8 @@
 //   - A process crashed, was closed or restarted: from then on it does not lead, whatever it
 //     believes.
 //   - A candidate loses its term or member for a reason: an operator, or a fault of the
-//     candidate or its coordinator that lasts, or ended less than a session time ago.
+//     candidate or its coordinator that lasts, or ended less than a session time ago. A message that is to be lost
+//     explains one failure, whenever that comes.
 //   - The coordinator is paused: the ends of sessions, which stand still too, are not compared.
 //   - Drift: the deadline of a session may be later than its end at the coordinator by the
 //     drift, and the margin covers that. The term's own deadline may not.

@@ -134,7 +134,7 @@ func (w *world) explain(c *candidate, position uint64, err error) {
 	case errors.Is(err, elect.ErrNotReady):
 		ok = c.mayBeUnready()
 	default:
-		ok = c.client.troubled()
+		ok = c.client.troubled() || errors.Is(err, backend.ErrUnavailable) && c.client.hasLost()
 	}
 	if !ok {
 		w.fail("lost for no reason", "%s at position %d: %v", c.name, position, err)

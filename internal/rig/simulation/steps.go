@@ -90,15 +90,19 @@ func (w *world) disturb(cl *client, l *link, s Step) {
 		l.b.Disconnect()
 	case LoseRequest:
 		w.moment("lose request", cl.name)
+		cl.losses++
 		l.b.LoseRequest()
 	case LoseAnswer:
 		w.moment("lose answer", cl.name)
+		cl.losses++
 		l.b.LoseAnswer()
 	case LoseJoin:
 		w.moment("lose join", cl.name)
+		cl.losses++
 		l.b.LoseAnswer(memory.OpJoin)
 	case LosePut:
 		w.moment("lose put", cl.name)
+		cl.losses++
 		l.b.LoseAnswer(memory.OpPut, memory.OpPin)
 	default:
 		panic("simulation: no such act: " + string(s.Do))
