@@ -236,18 +236,20 @@ func TestStreamsShare(t *testing.T) {
 	}
 }
 
-// Whoever may make lines may make any number. Ten thousand are looked at, and the page says how many more there are.
+// Whoever may make lines may make any number. Ten thousand are looked at, and the page says how many more there are, as the overview does.
 func TestManyLines(t *testing.T) {
-	inBubble(t, page.Options{}, func(t *testing.T, c *memory.Coordinator, s *page.Server) {
+	inEstate(t, page.Options{}, []string{"orders"}, nil, func(t *testing.T, e *estate) {
 		var names []string
 		for i := range 10_003 {
 			names = append(names, fmt.Sprintf("job-%05d", i))
 		}
-		stand(t, c, 1, "web-1", names...)
-		v := visit(t, s, "")
+		stand(t, e.of["orders"], 1, "web-1", names...)
+		v := visitAt(t, e.Server, "/orders/events")
 		v.sees("that there are more", func() bool { return v.ready && v.more == 3 })
 		if len(v.rows) != 10_000 {
 			t.Errorf("%d are listed", len(v.rows))
 		}
+		o := visitAt(t, e.Server, "/events")
+		o.sees("that there are more", func() bool { return o.reports["orders"].Elections == 10_000 && o.reports["orders"].More == 3 })
 	})
 }

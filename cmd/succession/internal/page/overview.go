@@ -61,6 +61,7 @@ type report struct {
 	URL       string `json:"url"`
 	Elections int    `json:"elections"` // rows of its list, if that is ready
 	Trouble   int    `json:"trouble"`   // how many of them are in trouble
+	More      int    `json:"more"`      // how many lines are not looked at
 	// Ready, Lost, Error and Since are as in the list. While the coordinator is not heard from, Error says why, if that is known.
 	Ready bool   `json:"ready"`
 	Lost  int64  `json:"lost,omitempty"`
@@ -77,7 +78,7 @@ func (p *page) report() report {
 	}
 	r := report{Name: p.name, URL: p.url, Ready: w.ready}
 	if w.ready {
-		r.Elections, r.Trouble = len(w.rows), w.trouble
+		r.Elections, r.Trouble, r.More = len(w.rows), w.trouble, w.more
 	}
 	err := w.err
 	if since, why := w.pulse.lost(); !since.IsZero() {

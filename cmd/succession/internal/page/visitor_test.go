@@ -51,6 +51,7 @@ type (
 type report struct {
 	Name, URL, Error   string
 	Elections, Trouble int
+	More               int
 	Ready              bool
 	Lost               int64
 }

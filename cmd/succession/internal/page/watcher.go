@@ -27,6 +27,8 @@ const (
 	minRest  = time.Second
 	maxRest  = 30 * time.Second
 	patience = 10 * time.Second // how long a request may take
+	// explainEvery is how long a reason counts. To look for one takes some connections to each server, which write them into their logs.
+	explainEvery = 30 * time.Second
 	// remembered is how long a line is shown in which nobody stands any more.
 	remembered = time.Hour
 )
@@ -161,7 +163,7 @@ func (w *watcher) explainAgain(ctx context.Context) {
 		if why := w.explain(ctx); ctx.Err() == nil {
 			w.explained(why)
 		}
-		_ = backoff.Sleep(ctx, patience)
+		_ = backoff.Sleep(ctx, explainEvery)
 	}
 }
 

@@ -27,7 +27,7 @@ function notice(c) {
 const rows = new Rows("Coordinators", [
   { title: "Name", text: (c) => c.name, href: (c) => `${c.name}/` },
   { title: "State", text: (c) => state(c)[0], mood: (c) => state(c)[1] },
-  { title: "Elections", is: "number", text: (c) => (c.ready ? String(c.elections) : ""), width: "92px", hide: "narrow" },
+  { title: "Elections", is: "number", text: (c) => (c.ready ? `${c.elections}${c.more ? " of more" : ""}` : ""), width: "92px", hide: "narrow" },
   {
     title: "In trouble", is: "number", width: "92px",
     text: (c) => (unknown(c) ? "?" : c.ready ? String(c.trouble) : ""), mood: (c) => (unknown(c) || !c.ready ? "quiet" : c.trouble ? "bad" : "good"),
@@ -47,7 +47,7 @@ function show() {
   count += `; ${plural(sum((c) => c.elections), "election")}`;
   if (server.deaf) count = `${plural(all.length, "coordinator")}, how they are is unknown`;
   else if (all.some((c) => !c.ready && !unknown(c))) count += ", others are being read";
-  else count += trouble ? `, ${trouble} in trouble` : lost.length ? "" : ", none in trouble"; // some may be paused
+  else count += trouble ? `, ${trouble} in trouble` : lost.length || all.some((c) => c.more) ? "" : ", none in trouble"; // some may be paused
   set($("count"), count);
   if (server.deaf) health(`this page's server not reached since ${clock(server.deaf)}`, "bad");
   else health("live", "good");
