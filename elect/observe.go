@@ -2,12 +2,15 @@ package elect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
+	"time"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/internal/again"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/internal/unready"
 	"github.com/succession-dev/succession/internal/value"
 )
@@ -182,7 +185,8 @@ func (e *Election) fresh(ctx context.Context) (backend.Session, error) {
 func (e *Election) Observe(ctx context.Context) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
 		var last State
-		var doubt again.Doubt[State] // an earlier leader is true if an operator has deleted the record with the fence
+		var doubt again.Doubt // an earlier leader is true if an operator has deleted the record with the fence, and its copy
+		var due fenceDue
 		begun, newest := false, uint64(0)
 		var s backend.Session // the session that has read line; nil once a change has been waited for
 		var line backend.Line
@@ -201,8 +205,18 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[State, error] {
 			}
 			s = now
 			st, _ := StateOf(line)
-			same := begun && st == last
-			if doubt.See(st, !same && !st.Vacant() && st.Leader.Token < newest) != nil || same {
+			earlier := !st.Vacant() && st.Leader.Token < newest && st != last
+			if doubts, err := doubt.Doubts(ctx, now, earlier); doubts || err != nil {
+				s = nil // it looks at once
+				return false, err
+			}
+			if earlier {
+				if wait, err := due.of(ctx, now, e.name, line.Header.Fence, j); wait || err != nil {
+					return false, err
+				}
+			}
+			due = fenceDue{}
+			if begun && st == last {
 				return false, nil
 			}
 			begun, last = true, st
@@ -215,6 +229,26 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[State, error] {
 			yield(State{}, err)
 		}
 	}
+}
+
+// A fenceDue is until when an observer waits for the first in line to raise the fence to its copy, which a candidate of this project
+// does before it leads.
+type fenceDue struct{ till time.Time }
+
+// of reports whether an observer is to wait, as the header has that fence. Candidates of other libraries raise none: so it waits for
+// about a session time.
+func (d *fenceDue) of(ctx context.Context, s backend.Session, election string, fence uint64, j backoff.Jitter) (bool, error) {
+	kept, err := header.Kept(ctx, s, election)
+	if errors.Is(err, backend.ErrDenied) { // the observer need not be allowed to read the copy
+		return false, nil
+	}
+	if err != nil || kept <= fence {
+		return false, err
+	}
+	if d.till.IsZero() {
+		d.till = time.Now().Add(again.Interval(s, j))
+	}
+	return time.Now().Before(d.till), nil
 }
 
 // changed blocks until the first member or the header differs from line. It returns after

@@ -73,6 +73,68 @@ func TestObserve(t *testing.T) {
 	})
 }
 
+// Where an operator has deleted an election, the first in line raises the fence to its copy before it leads. Until then its token is smaller
+// than those that an observer has seen, who waits for that, but no longer than about a session time: a candidate of another library
+// raises none.
+func TestObserveWaitsForTheFence(t *testing.T) {
+	for _, raised := range []bool{true, false} {
+		bubble(t, func(t *testing.T, c *memory.Coordinator) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			b := client(t, c, "a")
+			operator := operate.New(b, "reports", "")
+			if err := operator.RaiseFence(ctx, 1000); err != nil {
+				t.Fatal(err)
+			}
+			term, err := elect.New(b, "reports", nil).Campaign(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var last elect.State
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				for l, err := range elect.New(client(t, c, "observer"), "reports", nil).Observe(ctx) {
+					if err == nil {
+						last = l
+					}
+				}
+			}()
+			synctest.Wait()
+			c.Drop("reports")
+			synctest.Wait()
+			s, err := client(t, c, "another library").Session(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			j, err := s.Join(ctx, "reports", "x", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(ttl / 2)
+			if !last.Vacant() {
+				t.Errorf("it sees %+v while the fence is missing", last)
+			}
+			want := j.Position
+			if raised {
+				if err := operator.RaiseFence(ctx, 1000); err != nil {
+					t.Fatal(err)
+				}
+				want += 1000
+			} else {
+				time.Sleep(2 * ttl)
+			}
+			synctest.Wait()
+			if last.Vacant() || last.Leader.Token != want {
+				t.Errorf("it ends on %+v, want token %d", last, want)
+			}
+			term.Resign(ctx)
+			cancel()
+			<-ended
+		})
+	}
+}
+
 // Whoever deletes an election and the record that keeps its fence lets tokens fall.
 // Observers then doubt, and end on the truth.
 func TestObserveEndsOnTheTruthAfterTheFenceIsLost(t *testing.T) {

@@ -138,26 +138,32 @@ func Raise(ctx context.Context, s backend.Session, election string, m backend.Me
 // common case, it takes one round trip. It does nothing on a backend without records. It fails with
 // [backend.ErrVersion] if somebody else wrote at the same time.
 func Restore(ctx context.Context, s backend.Session, m backend.Member) error {
-	kept := naming.OfElection(m.Line, naming.Fence)
+	fence, err := Kept(ctx, s, m.Line)
+	if err != nil || fence == 0 {
+		return err
+	}
+	return update(ctx, s, m.Line, m, raise(fence))
+}
+
+// Kept returns the fence below which [Restore] leaves none; 0 if it changes nothing.
+func Kept(ctx context.Context, s backend.Session, election string) (fence uint64, err error) {
+	kept := naming.OfElection(election, naming.Fence)
 	if kept == "" {
-		return nil
+		return 0, nil
 	}
 	r, err := s.Get(ctx, kept)
 	if errors.Is(err, errors.ErrUnsupported) || err == nil && r.Version == backend.Absent {
-		return nil // no copy can be kept, or none is
+		return 0, nil // no copy can be kept, or none is
 	}
 	if err != nil && !errors.Is(err, backend.ErrDenied) {
-		return err
+		return 0, err
 	}
-	if needed, oerr := s.Outlived(ctx, kept, m.Line); oerr != nil || !needed {
-		return oerr
+	if needed, oerr := s.Outlived(ctx, kept, election); oerr != nil || !needed {
+		return 0, oerr
 	}
 	if err != nil {
-		return err
+		return 0, err
 	}
 	h, err := backend.ParseHeader(r.Value)
-	if err != nil || h.Fence == 0 {
-		return err
-	}
-	return update(ctx, s, m.Line, m, raise(h.Fence))
+	return h.Fence, err
 }
