@@ -82,13 +82,15 @@ func (s *session) strangerGone(ctx context.Context, m backend.Member) error {
 	return part.Gone(ctx, m)
 }
 
-// patientUntil returns when the first of the session's candidacies in the line loses its
-// patience; zero for never.
+// patientUntil returns when the next of the session's candidacies in the line loses its
+// patience; zero for never. One that has lost it has been told so by Ahead, and may be there for as long as From cannot be reached: for it
+// nobody looks again, which would be without a pause.
 func (s *session) patientUntil(line string) (until time.Time) {
+	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.candidacies {
-		if c.line == line && !c.st.until.IsZero() && (until.IsZero() || c.st.until.Before(until)) {
+		if c.line == line && c.st.until.After(now) && (until.IsZero() || c.st.until.Before(until)) {
 			until = c.st.until
 		}
 	}
