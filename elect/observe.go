@@ -185,7 +185,7 @@ func (e *Election) fresh(ctx context.Context) (backend.Session, error) {
 func (e *Election) Observe(ctx context.Context) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
 		var last State
-		var doubt again.Doubt // an earlier leader is true if an operator has deleted the record with the fence, and its copy
+		var doubt again.Doubt[State] // an earlier leader is true if an operator has deleted the record with the fence, and its copy
 		var due fenceDue
 		begun, newest := false, uint64(0)
 		var s backend.Session // the session that has read line; nil once a change has been waited for
@@ -206,9 +206,8 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[State, error] {
 			s = now
 			st, _ := StateOf(line)
 			earlier := !st.Vacant() && st.Leader.Token < newest && st != last
-			if doubts, err := doubt.Doubts(ctx, now, earlier); doubts || err != nil {
-				s = nil // it looks at once
-				return false, err
+			if due.till.IsZero() && doubt.See(st, earlier) != nil {
+				return false, nil
 			}
 			if earlier {
 				if wait, err := due.of(ctx, now, e.name, line.Header.Fence, j); wait || err != nil {
@@ -232,7 +231,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[State, error] {
 }
 
 // A fenceDue is until when an observer waits for the first in line to raise the fence to its copy, which a candidate of this project
-// does before it leads.
+// does before it leads. It is zero as long as the observer does not wait for that.
 type fenceDue struct{ till time.Time }
 
 // of reports whether an observer is to wait, as the header has that fence. Candidates of other libraries raise none: so it waits for

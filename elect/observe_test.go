@@ -122,7 +122,7 @@ func TestObserveWaitsForTheFence(t *testing.T) {
 				}
 				want += 1000
 			} else {
-				time.Sleep(2 * ttl)
+				time.Sleep(3 * ttl) // one to doubt what it sees, and one to wait
 			}
 			synctest.Wait()
 			if last.Vacant() || last.Leader.Token != want {

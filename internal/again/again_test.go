@@ -3,6 +3,7 @@ package again_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -121,38 +122,26 @@ func TestUntilItsContextEnds(t *testing.T) {
 	}
 }
 
-// A state that seems to be earlier is believed where a session shows it that was refreshed since, and doubted anew in every other.
+// A state that seems to be earlier is doubted once, and once more if others were seen in between.
 func TestDoubt(t *testing.T) {
-	var d again.Doubt
-	a, b := &refreshed{done: make(chan struct{})}, &refreshed{done: make(chan struct{})}
-	down := &refreshed{done: make(chan struct{}), err: backend.ErrUnavailable}
+	var d again.Doubt[int]
 	for i, step := range []struct {
-		in      *refreshed
+		now     int
 		earlier bool
-		want    bool
+		want    error
 	}{
-		{a, false, false}, {a, true, true}, {b, true, true}, {b, true, false},
-		{b, true, true}, {b, false, false}, {b, true, true}, {b, true, false},
-		{down, true, false}, {down, true, false},
+		{4, false, nil}, {3, true, again.ErrEarlier}, {2, true, again.ErrEarlier}, {2, true, nil}, // 2 was seen twice
+		{2, true, again.ErrEarlier}, {4, false, nil}, {2, true, again.ErrEarlier}, {2, true, nil},
 	} {
-		before := step.in.times
-		doubts, err := d.Doubts(t.Context(), step.in, step.earlier)
-		if doubts != step.want || err != step.in.err {
-			t.Errorf("step %d: got %t, %v", i, doubts, err)
-		}
-		if asked := step.in.times > before; asked != (doubts || err != nil) {
-			t.Errorf("step %d: the session was refreshed: %t", i, asked)
+		if err := d.See(step.now, step.earlier); err != step.want {
+			t.Errorf("step %d: got %v, want %v", i, err, step.want)
 		}
 	}
+	lines := again.Doubt[[]int]{Same: slices.Equal[[]int]}
+	if err := errors.Join(lines.See([]int{1}, true), lines.See([]int{2}, true)); !again.Passing(err) {
+		t.Errorf("got %v, want what passes", err)
+	}
+	if err := lines.See([]int{2}, true); err != nil {
+		t.Errorf("got %v for what was seen twice", err)
+	}
 }
-
-// A refreshed is a session that counts how often it was refreshed.
-type refreshed struct {
-	backend.Session
-	done  chan struct{}
-	times int
-	err   error
-}
-
-func (s *refreshed) Done() <-chan struct{}         { return s.done }
-func (s *refreshed) Refresh(context.Context) error { s.times++; return s.err }

@@ -91,22 +91,21 @@ var errEnough = errors.New("enough was seen")
 // follow calls tell again, with the line as it then is.
 func (g *Group) follow(ctx context.Context, tell func(backend.Line) error) error {
 	var seen state // the newest state that tell was told
-	var doubt again.Doubt
+	doubt := again.Doubt[backend.Line]{Same: backend.Line.SameMembers}
 	j := backoff.JitterOf(ctx)
 	return again.Until(ctx, again.Passing, func() (bool, error) {
 		s, line, err := g.look(ctx, seen, j)
-		if err != nil {
+		switch {
+		case err != nil:
 			return false, err
-		}
-		same := seen.known && line.SameMembers(seen.line)
-		if same {
+		case seen.known && line.SameMembers(seen.line):
 			seen.session = s.Done()
+			return false, doubt.See(line, false)
 		}
-		doubts, err := doubt.Doubts(ctx, s, seen.known && s.Done() != seen.session && seen.after(line))
-		if doubts || same || err != nil {
-			return false, err
+		if err = doubt.See(line, seen.known && s.Done() != seen.session && seen.after(line)); err == nil {
+			err = tell(line)
 		}
-		if err = tell(line); err == nil {
+		if err == nil {
 			seen.sees(s, line)
 		}
 		return false, err

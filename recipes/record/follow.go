@@ -23,16 +23,18 @@ func (v *Value[T]) Follow(ctx context.Context) iter.Seq2[Entry[T], error] {
 	return func(yield func(Entry[T], error) bool) {
 		var last backend.Version // 0 is no record's version
 		newest := backend.Absent
-		var doubt again.Doubt // an earlier state, or none, is true if the record was deleted
+		var doubt again.Doubt[backend.Version] // an earlier state, or none, is true if the record was deleted
 		j := backoff.JitterOf(ctx)
 		err := again.Until(ctx, again.Passing, func() (enough bool, err error) {
-			s, r, err := v.look(ctx, last, j)
+			r, err := v.look(ctx, last, j)
+			if err == nil {
+				err = doubt.See(r.Version, r.Version < newest && r.Version != 0)
+			}
 			if err != nil {
 				return false, err
 			}
-			doubts, err := doubt.Doubts(ctx, s, r.Version < newest && r.Version != 0)
-			if doubts || err != nil || r.Version == 0 { // there was no change for a session time
-				return false, err
+			if r.Version == 0 { // there was no change for a session time
+				return false, nil
 			}
 			last, newest = r.Version, max(newest, r.Version)
 			e, err := v.decode(r)
@@ -46,9 +48,10 @@ func (v *Value[T]) Follow(ctx context.Context) iter.Seq2[Entry[T], error] {
 
 // look waits for about a session time for a state with another version than last. It returns the
 // zero Record if there is none.
-func (v *Value[T]) look(ctx context.Context, last backend.Version, j backoff.Jitter) (s backend.Session, r backend.Record, err error) {
-	if s, err = v.b.Session(ctx); err != nil {
-		return s, r, err
+func (v *Value[T]) look(ctx context.Context, last backend.Version, j backoff.Jitter) (r backend.Record, err error) {
+	s, err := v.b.Session(ctx)
+	if err != nil {
+		return r, err
 	}
 	err = again.ForAWhile(ctx, s, j, func(ctx context.Context) error {
 		got, err := s.Watch(ctx, v.name, last)
@@ -57,5 +60,5 @@ func (v *Value[T]) look(ctx context.Context, last backend.Version, j backoff.Jit
 		}
 		return err
 	})
-	return s, r, err
+	return r, err
 }
