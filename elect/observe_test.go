@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,13 +91,13 @@ func TestObserveWaitsForTheFence(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var last elect.State
+			var last atomic.Pointer[elect.State]
 			ended := make(chan struct{})
 			go func() {
 				defer close(ended)
 				for l, err := range elect.New(client(t, c, "observer"), "reports", nil).Observe(ctx) {
 					if err == nil {
-						last = l
+						last.Store(&l)
 					}
 				}
 			}()
@@ -112,8 +113,9 @@ func TestObserveWaitsForTheFence(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(ttl / 2)
-			if !last.Vacant() {
-				t.Errorf("it sees %+v while the fence is missing", last)
+			synctest.Wait()
+			if st := *last.Load(); !st.Vacant() {
+				t.Errorf("it sees %+v while the fence is missing", st)
 			}
 			want := j.Position
 			if raised {
@@ -125,8 +127,8 @@ func TestObserveWaitsForTheFence(t *testing.T) {
 				time.Sleep(3 * ttl) // one to doubt what it sees, and one to wait
 			}
 			synctest.Wait()
-			if last.Vacant() || last.Leader.Token != want {
-				t.Errorf("it ends on %+v, want token %d", last, want)
+			if st := *last.Load(); st.Vacant() || st.Leader.Token != want {
+				t.Errorf("it ends on %+v, want token %d", st, want)
 			}
 			term.Resign(ctx)
 			cancel()
