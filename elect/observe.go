@@ -235,7 +235,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[State, error] {
 type fenceDue struct{ till time.Time }
 
 // of reports whether an observer is to wait, as the header has that fence. Candidates of other libraries raise none: so it waits for
-// about a session time.
+// a session time or two.
 func (d *fenceDue) of(ctx context.Context, s backend.Session, election string, fence uint64, j backoff.Jitter) (bool, error) {
 	kept, err := header.Kept(ctx, s, election)
 	if errors.Is(err, backend.ErrDenied) { // the observer need not be allowed to read the copy

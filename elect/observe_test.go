@@ -75,7 +75,7 @@ func TestObserve(t *testing.T) {
 }
 
 // Where an operator has deleted an election, the first in line raises the fence to its copy before it leads. Until then its token is smaller
-// than those that an observer has seen, who waits for that, but no longer than about a session time: a candidate of another library
+// than those that an observer has seen, who waits for that, but no longer than some session times: a candidate of another library
 // raises none.
 func TestObserveWaitsForTheFence(t *testing.T) {
 	for _, raised := range []bool{true, false} {
@@ -124,7 +124,7 @@ func TestObserveWaitsForTheFence(t *testing.T) {
 				}
 				want += 1000
 			} else {
-				time.Sleep(3 * ttl) // one to doubt what it sees, and one to wait
+				time.Sleep(4 * ttl) // one to doubt what it sees, and up to two to wait, each a quarter longer at most
 			}
 			synctest.Wait()
 			if st := *last.Load(); st.Vacant() || st.Leader.Token != want {
