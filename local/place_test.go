@@ -152,13 +152,18 @@ func TestTurns(t *testing.T) {
 			}
 		}
 	})
-	for range 10 {
+	// How often it does meanwhile is a matter of time, as a join takes a tenth of a millisecond, and any thread may get no processor for some:
+	// so many are counted. It is about once for each.
+	const times = 100
+	meanwhile := 0
+	for range times {
 		<-churned
 		before := len(churned)
 		join(t, s, "e", "")
-		if n := len(churned) - before; n > 10 {
-			t.Errorf("another one has joined %d times meanwhile", n)
-		}
+		meanwhile += len(churned) - before
+	}
+	if meanwhile > 2*times {
+		t.Errorf("another one has joined %d times while one has joined %d times", meanwhile, times)
 	}
 	cancel()
 	if err := within(t, "Join", churn); !errors.Is(err, context.Canceled) {
