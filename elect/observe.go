@@ -206,11 +206,11 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[State, error] {
 			s = now
 			st, _ := StateOf(line)
 			earlier := !st.Vacant() && st.Leader.Token < newest && st != last
-			if due.till.IsZero() && doubt.See(st, earlier) != nil {
+			if st != due.state && doubt.See(st, earlier) != nil {
 				return false, nil
 			}
 			if earlier {
-				if wait, err := due.of(ctx, now, e.name, line.Header.Fence, j); wait || err != nil {
+				if wait, err := due.of(ctx, now, e.name, st, line.Header.Fence, j); wait || err != nil {
 					return false, err
 				}
 			}
@@ -232,11 +232,14 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[State, error] {
 
 // A fenceDue is until when an observer waits for the first in line to raise the fence to its copy, which a candidate of this project
 // does before it leads. It is zero as long as the observer does not wait for that.
-type fenceDue struct{ till time.Time }
+type fenceDue struct {
+	state State // in which the fence is missing
+	till  time.Time
+}
 
-// of reports whether an observer is to wait, as the header has that fence. Candidates of other libraries raise none: so it waits for
-// a session time or two.
-func (d *fenceDue) of(ctx context.Context, s backend.Session, election string, fence uint64, j backoff.Jitter) (bool, error) {
+// of reports whether an observer is to wait in a state of which the header has that fence. Candidates of other libraries raise none: so
+// it waits for a session time or two.
+func (d *fenceDue) of(ctx context.Context, s backend.Session, election string, st State, fence uint64, j backoff.Jitter) (bool, error) {
 	kept, err := header.Kept(ctx, s, election)
 	if errors.Is(err, backend.ErrDenied) { // the observer need not be allowed to read the copy
 		return false, nil
@@ -244,7 +247,7 @@ func (d *fenceDue) of(ctx context.Context, s backend.Session, election string, f
 	if err != nil || kept <= fence {
 		return false, err
 	}
-	if d.till.IsZero() {
+	if d.state = st; d.till.IsZero() {
 		d.till = time.Now().Add(again.Interval(s, j))
 	}
 	return time.Now().Before(d.till), nil

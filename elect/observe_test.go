@@ -87,15 +87,30 @@ func TestObserveWaitsForTheFence(t *testing.T) {
 			if err := operator.RaiseFence(ctx, 1000); err != nil {
 				t.Fatal(err)
 			}
+			first, err := elect.New(b, "reports", nil).Campaign(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			early := backend.Line{Members: c.Members("reports"), Header: backend.Header{Fence: 1000}}
+			if err := first.Resign(ctx); err != nil {
+				t.Fatal(err)
+			}
 			term, err := elect.New(b, "reports", nil).Campaign(ctx)
 			if err != nil {
 				t.Fatal(err)
 			}
+			var old atomic.Pointer[backend.Line] // is shown once, by a server that lags behind
+			lagging := other{head: func(l *backend.Line) error {
+				if was := old.Swap(nil); was != nil {
+					*l = *was
+				}
+				return nil
+			}}
 			var last atomic.Pointer[elect.State]
 			ended := make(chan struct{})
 			go func() {
 				defer close(ended)
-				for l, err := range elect.New(client(t, c, "observer"), "reports", nil).Observe(ctx) {
+				for l, err := range elect.New(as(t, c, "observer", lagging), "reports", nil).Observe(ctx) {
 					if err == nil {
 						last.Store(&l)
 					}
@@ -124,7 +139,13 @@ func TestObserveWaitsForTheFence(t *testing.T) {
 				}
 				want += 1000
 			} else {
-				time.Sleep(4 * ttl) // one to doubt what it sees, and up to two to wait, each a quarter longer at most
+				time.Sleep(ttl + ttl/10) // it has doubted what it sees, and waits for the fence
+				old.Store(&early)
+				time.Sleep(ttl) // it looks once more, and sees that
+				if st := *last.Load(); !st.Vacant() && st.Leader.Token == first.Token() {
+					t.Errorf("it has gone back to %+v", st)
+				}
+				time.Sleep(4 * ttl)
 			}
 			synctest.Wait()
 			if st := *last.Load(); st.Vacant() || st.Leader.Token != want {

@@ -27,7 +27,7 @@ function notice(c) {
 const rows = new Rows("Coordinators", [
   { title: "Name", text: (c) => c.name, href: (c) => `${c.name}/` },
   { title: "State", text: (c) => state(c)[0], mood: (c) => state(c)[1] },
-  { title: "Elections", is: "number", text: (c) => (c.ready ? `${c.elections}${c.more ? " of more" : ""}` : ""), width: "92px", hide: "narrow" },
+  { title: "Elections", is: "number", text: (c) => (c.ready ? `${c.elections}${c.more ? "+" : ""}` : ""), width: "92px", hide: "narrow" },
   {
     title: "In trouble", is: "number", width: "92px",
     text: (c) => (unknown(c) ? "?" : c.ready ? String(c.trouble) : ""), mood: (c) => (unknown(c) || !c.ready ? "quiet" : c.trouble ? "bad" : "good"),
