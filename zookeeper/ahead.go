@@ -37,10 +37,13 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, e
 // stranger returns a stand-in for a member that this session did not join. Ahead can return its
 // place, but this session's deadline does not count for it.
 func (s *session) stranger(ctx context.Context, path string, m backend.Member) (*member, error) {
-	n, err := retry(ctx, s, get(path))
-	if err == zk.ErrNoNode || err == nil && n.position() != m.Position {
-		return nil, fmt.Errorf("%w: %s has gone", backend.ErrNotMember, m.Key)
-	}
+	n, err := sure(ctx, s, func(ctx context.Context) (node, error) {
+		n, err := retry(ctx, s, get(path))
+		if err == zk.ErrNoNode || err == nil && n.position() != m.Position {
+			err = fmt.Errorf("%w: %s has gone", backend.ErrNotMember, m.Key)
+		}
+		return n, err
+	})
 	if err != nil {
 		return nil, err
 	}

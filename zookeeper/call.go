@@ -157,6 +157,19 @@ func retry[T any](ctx context.Context, s *session, op func(*zk.Conn) (T, error))
 	return kit.Retry(ctx, pauses(), isLost, func(ctx context.Context) (T, error) { return do(ctx, s, op) })
 }
 
+// sure calls f, and once more after a Refresh if f refuses: the caller may know from another server of a member or a
+// version, or of what has become of it, and this server may be behind that one.
+func sure[T any](ctx context.Context, s *session, f func(ctx context.Context) (T, error)) (T, error) {
+	v, err := f(ctx)
+	if !errors.Is(err, backend.ErrVersion) && !errors.Is(err, backend.ErrNotMember) && !errors.Is(err, backend.ErrDenied) {
+		return v, err
+	}
+	if err := s.Refresh(ctx); err != nil {
+		return v, err
+	}
+	return f(ctx)
+}
+
 // pauses returns the pauses before repetitions. The next request waits for a connection
 // anyway; the pauses are for servers that close the connection upon a request.
 func pauses() backoff.Backoff {

@@ -1,6 +1,7 @@
 package zookeeper_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -134,8 +135,8 @@ func TestFreshReads(t *testing.T) {
 	}
 }
 
-// A version, or a member, that somebody has from another server is no reason to refuse a
-// write, or to say that it has gone, where the client's own server has not heard of it yet.
+// A version, or a member, that somebody has from another server, or what has become of one, is no reason to refuse what is asked, or
+// to say that it is done, where the client's own server has not heard of it yet.
 func TestServerThatIsBehind(t *testing.T) {
 	t.Parallel()
 	z := coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{Nodes: 3, Links: true})
@@ -147,29 +148,83 @@ func TestServerThatIsBehind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	ctx := within(t, 20*time.Second)
 	a := session(t, open(t, zookeeper.Options{}, leader.Addr()))
 	b := session(t, open(t, zookeeper.Options{}, follower.Addr()))
+	pin := func(s backend.Session, m backend.Member) error {
+		l, err := a.Line(ctx, m.Line)
+		if err != nil {
+			return err
+		}
+		return s.Pin(ctx, m, l.Header, l.Version)
+	}
+	appended := func(line string) backend.Member {
+		item, err := a.Append(ctx, line, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return item
+	}
+	pinned, removed, by, own := join(t, a, "pinned", ""), join(t, a, "removed", ""), join(t, b, "removed", ""), join(t, b, "own", "")
+	appended("items")
+	if err := b.Refresh(ctx); err != nil {
+		t.Fatal(err)
+	}
 	if err := z.Isolate(follower); err != nil {
 		t.Fatal(err)
 	}
-	ctx := within(t, 20*time.Second)
+
+	// What b does not know of.
 	at, err := a.Put(ctx, "r", []byte("a"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := join(t, a, "e", "")
-	gone := background(func() error { return b.Gone(ctx, m) })
-	done := background(func() error {
-		_, err := b.Put(ctx, "r", []byte("b"), &backend.If{Version: at})
-		return err
-	})
-	still(t, done, 300*time.Millisecond) // of the 2 s for which the follower serves alone
+	for _, m := range []backend.Member{pinned, removed, join(t, a, "own", "")} {
+		if err := pin(a, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	item, joined := appended("items"), join(t, a, "e", "")
+
+	calls := map[string]<-chan error{
+		"Put at the version that the record has": background(func() error {
+			_, err := b.Put(ctx, "r", []byte("b"), &backend.If{Version: at})
+			return err
+		}),
+		"Pin at the version that the header has": background(func() error { return pin(b, own) }),
+		"Leave of a member that was pinned":      background(func() error { return b.Leave(ctx, pinned) }),
+		"Leave of an item":                       background(func() error { return b.Leave(ctx, item) }),
+		"Remove of a member that was pinned":     background(func() error { return b.Remove(ctx, removed, by) }),
+		"Ahead of another's member": background(func() error {
+			p, err := b.Ahead(ctx, joined)
+			if err == nil && !p.First {
+				err = fmt.Errorf("it stands behind %+v", p.Ahead)
+			}
+			return err
+		}),
+	}
+	gone := background(func() error { return b.Gone(ctx, joined) })
+	time.Sleep(300 * time.Millisecond) // of the 2 s for which the follower serves alone
+	for what, done := range calls {
+		select {
+		case err := <-done:
+			t.Fatalf("%s has returned early: %v", what, err)
+		default:
+		}
+	}
 	z.Heal()
-	if err := <-done; err != nil {
-		t.Errorf("Put at the version that the record has: %v", err)
+	for what, done := range calls {
+		if err := <-done; err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for line, want := range map[string]int{"pinned": 0, "items": 1, "removed": 1} {
+		if l, err := a.Line(ctx, line); err != nil || len(l.Members) != want {
+			t.Errorf("the line %s has %d members, want %d: %v", line, len(l.Members), want, err)
+		}
 	}
 	still(t, gone, 100*time.Millisecond)
-	if err := a.Leave(ctx, m); err != nil {
+	if err := a.Leave(ctx, joined); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-gone; err != nil {

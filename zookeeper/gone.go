@@ -29,7 +29,7 @@ func (s *session) Gone(ctx context.Context, m backend.Member) error {
 		switch {
 		case !fresh && (v.missing || position != v.position()):
 			// The caller may know m from another server, and this server may be behind it.
-			if _, err := retry(ctx, s, barrier("/")); err != nil {
+			if err := s.Refresh(ctx); err != nil {
 				return err
 			}
 			fresh = true

@@ -58,18 +58,22 @@ func (s *session) Remove(ctx context.Context, m, by backend.Member) error {
 	}
 	behind := true // the caller may know m from another server, and this server may be behind it
 	_, err = s.write(ctx, m.Line+"/"+m.Key, &backend.If{Member: by}, false, func(ctx context.Context, p premises) (backend.Version, error) {
-		now, ops := p.now, p.guard
+		now := p.now
 		gone := now.stat == nil || now.position() != m.Position
-		if !gone && !now.pinned() {
+		switch {
+		case behind && (gone || !now.pinned()):
+			if err := s.Refresh(ctx); err != nil {
+				return 0, err
+			}
+			behind = false
+			return 0, zk.ErrNoNode // read it again
+		case gone:
+			_, err := do(ctx, s, multi(p.guard...))
+			return 0, err
+		case !now.pinned():
 			return 0, fmt.Errorf("%w: member %s is no item", backend.ErrDenied, m.Key)
 		}
-		if !gone {
-			ops = append(ops, &zk.DeleteRequest{Path: path, Version: now.stat.Version})
-		}
-		_, err := do(ctx, s, multi(ops...))
-		if err == nil && gone && behind {
-			behind, err = false, zk.ErrNoNode // it has answered a write, and is read again
-		}
+		_, err := do(ctx, s, multi(append(p.guard, &zk.DeleteRequest{Path: path, Version: now.stat.Version})...))
 		return 0, err
 	})
 	if err == nil {

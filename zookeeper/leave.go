@@ -2,6 +2,7 @@ package zookeeper
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/go-zookeeper/zk"
@@ -35,13 +36,13 @@ func (s *session) leaveAlone(ctx context.Context, m backend.Member) error {
 		}
 	}
 	_, err = kit.Retry(ctx, pauses(), isLost, func(ctx context.Context) (struct{}, error) {
-		gone, err := s.isGone(ctx, path, m)
-		if err != nil || gone {
+		_, err := sure(ctx, s, func(ctx context.Context) (struct{}, error) { return struct{}{}, s.removable(ctx, path, m) })
+		if err != nil {
 			return struct{}{}, err
 		}
 		return do(ctx, s, remove(path, -1))
 	})
-	if err != nil && err != zk.ErrNoNode {
+	if err != nil && err != zk.ErrNoNode && !errors.Is(err, backend.ErrNotMember) {
 		return err
 	}
 	if o := s.owner(path, m); o != nil {
@@ -82,7 +83,9 @@ func (s *session) leaveTogether(ctx context.Context, ms []backend.Member) (gone 
 	for i, m := range ms {
 		switch n := known[paths[i]]; {
 		case n.stat == nil || n.position() != m.Position:
-			gone[i] = true
+			if gone[i] = s.owner(paths[i], m) != nil; !gone[i] {
+				return nil // this server may be behind
+			}
 		case s.mayTouch(n, m) != nil:
 			return nil
 		default:
@@ -101,23 +104,23 @@ func (s *session) leaveTogether(ctx context.Context, ms []backend.Member) (gone 
 	return gone
 }
 
-// isGone reports whether m has gone. It fails if another session joined m.
-func (s *session) isGone(ctx context.Context, path string, m backend.Member) (bool, error) {
+// removable fails if m has gone on this server, or if another session joined it.
+func (s *session) removable(ctx context.Context, path string, m backend.Member) error {
 	v, known := s.watches.known(dataOf(path))
 	n, err := v.node, error(nil)
 	if !known {
 		n, err = retry(ctx, s, get(path))
 	}
-	if err == zk.ErrNoNode {
-		return true, nil
+	if err == nil && n.position() != m.Position {
+		err = zk.ErrNoNode
+	}
+	if err == zk.ErrNoNode && s.owner(path, m) == nil {
+		err = fmt.Errorf("%w: %s has gone", backend.ErrNotMember, m.Key)
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
-	if n.position() != m.Position {
-		return true, nil
-	}
-	return false, s.mayTouch(n, m)
+	return s.mayTouch(n, m)
 }
 
 // mayTouch fails if m, whose znode is n, is not pinned and another session joined it.

@@ -129,37 +129,18 @@ func (s *session) unpinning(ctx context.Context, o *member) error {
 }
 
 func (s *session) makePinned(ctx context.Context, o *member, h backend.Header, at backend.Version) error {
-	line := s.options.path(o.joined.Line)
+	line, data := s.options.path(o.joined.Line), h.Encode()
 	inner := s.link.Context()
 	sent := false
 	wait := pauses()
 	for {
-		self, err := retry(ctx, s, get(o.path))
-		if err == zk.ErrNoNode {
-			s.forget(o)
-		}
-		if err == zk.ErrNoNode || err == nil && self.position() != o.joined.Position {
-			return fmt.Errorf("%w: %s has gone", backend.ErrNotMember, o.path)
-		}
-		if err == nil {
-			err = s.mayTouch(self, o.joined)
-		}
+		now, err := sure(ctx, s, func(ctx context.Context) (pinnable, error) { return s.pinnable(ctx, o, data, at, sent) })
 		if err != nil {
 			return err
 		}
-		record, err := retry(ctx, s, get(line))
-		if err != nil {
-			return err
-		}
-		data := h.Encode()
-		if self.pinned() {
-			s.setPinned(o)
-			if sent || bytes.Equal(record.data, data) {
-				return nil
-			}
-		}
-		if version(record) != at {
-			return backend.ErrVersion
+		self, record := now.self, now.record
+		if now.done {
+			return nil
 		}
 		// The header comes last, and so does its notice: a client that has it knows of the pin too.
 		var ops []any
@@ -196,6 +177,41 @@ func (s *session) makePinned(ctx context.Context, o *member, h backend.Header, a
 			return err
 		}
 	}
+}
+
+// A pinnable is what a pin is based on: the znodes of the member and of the line. done says that there is nothing to do.
+type pinnable struct {
+	self, record node
+	done         bool
+}
+
+// pinnable reads them, and fails if o cannot be pinned at that version of the record, on this server. sent says that a pin was sent
+// whose answer was lost.
+func (s *session) pinnable(ctx context.Context, o *member, data []byte, at backend.Version, sent bool) (p pinnable, err error) {
+	p.self, err = retry(ctx, s, get(o.path))
+	if err == zk.ErrNoNode {
+		s.forget(o)
+	}
+	if err == zk.ErrNoNode || err == nil && p.self.position() != o.joined.Position {
+		return p, fmt.Errorf("%w: %s has gone", backend.ErrNotMember, o.path)
+	}
+	if err == nil {
+		err = s.mayTouch(p.self, o.joined)
+	}
+	if err != nil {
+		return p, err
+	}
+	if p.record, err = retry(ctx, s, get(s.options.path(o.joined.Line))); err != nil {
+		return p, err
+	}
+	if p.self.pinned() {
+		s.setPinned(o)
+	}
+	p.done = p.self.pinned() && (sent || bytes.Equal(p.record.data, data))
+	if !p.done && version(p.record) != at {
+		err = backend.ErrVersion
+	}
+	return p, err
 }
 
 func (s *session) setPinned(o *member) {

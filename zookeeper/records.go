@@ -177,22 +177,13 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If, tall
 	f func(ctx context.Context, p premises) (backend.Version, error),
 ) (backend.Version, error) {
 	path := s.options.path(name)
-	fresh := false
 	wait := pauses()
 	// If the count has changed, somebody else has deleted a record, probably another one. A client
 	// that may write to the count can cause that all the time. The pauses are short, because each
 	// try has the same chance to fall between two such writes.
 	counting := backoff.Backoff{Min: time.Millisecond, Max: 4 * time.Millisecond}
 	for {
-		p, err := s.premises(ctx, path, cond, tallied)
-		if !fresh && (errors.Is(err, backend.ErrVersion) || errors.Is(err, backend.ErrNotMember)) {
-			// The caller may know it from another server, and this server may be behind it.
-			if err := s.Refresh(ctx); err != nil {
-				return 0, err
-			}
-			fresh = true
-			continue
-		}
+		p, err := sure(ctx, s, func(ctx context.Context) (premises, error) { return s.premises(ctx, path, cond, tallied) })
 		if err != nil {
 			return 0, err
 		}
