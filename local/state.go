@@ -21,6 +21,9 @@ type state struct {
 	members []backend.Member // by position, which grows
 }
 
+// absent returns the state of a name that has none.
+func absent(name string) *state { return &state{name: name, version: backend.Absent} }
+
 // limit is above every position and version. The rest of int64 is for the fence in tokens.
 const limit = 1 << 62
 

@@ -98,9 +98,6 @@ func (d dir) record(name string) (*state, lines, error) {
 	return nil, lines{}, damagedState(d.path(stateName), name, err)
 }
 
-// absent returns the state of a name that has none.
-func absent(name string) *state { return &state{name: name, version: backend.Absent} }
-
 // line reads @line.
 //
 // It is not synced. So after a power loss it may be cut off, empty, or an old one. An old one does no harm: the
