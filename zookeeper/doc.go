@@ -125,8 +125,8 @@
 //	                                            it was told of, and with that all that came before in the log
 //	Term.Get, and what a leader reads   no      it leads since a departure, or has joined, after all that the last one wrote
 //	Observe, Follow, WatchLine, Watch   no      a watch follows the read, so the newest state comes in any case
-//	Put, Delete, Pin on condition       no      they are refused if what they were based on is old; before a refusal
-//	                                            they read again after a write
+//	Put, Delete, Pin, Remove, and Leave no      they are refused if what they were based on is old; before a refusal they
+//	  and Ahead of another's member             read again after a write (sure, in call.go)
 //	what a migration reads              no      it joins the line first, or writes on condition of what it has read
 //
 // A fresh read is a Refresh and then the read. Refresh is a quorum write that changes nothing, a
