@@ -285,22 +285,33 @@ func (h *History) String() string {
 // limit bounds the search for an order. If there is an order, it is found at once.
 const limit = 2 * time.Minute
 
-// Check fails unless there is an order that explains all answers. It takes seconds for some ten thousand calls.
+// perPart is about how many calls there are about the records or the lock of one part of a history. What the search for an order
+// takes grows with the square of that.
+const perPart = 10_000
+
+// part returns the part of the history in which the next calls are.
+func (h *History) part() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.all) / perPart
+}
+
+// Check fails unless there is an order that explains all answers. It takes seconds for some ten thousand calls, and gives up
+// when it has looked for two minutes at those of one record, item or lock.
 func (h *History) Check() error {
 	if h.also != nil {
 		if err := h.also(h.all); err != nil {
 			return fmt.Errorf("%s: %w", h.name, err)
 		}
 	}
-	parts := [][]porcupine.Operation{h.all}
-	if h.model.Partition != nil {
-		parts = h.model.Partition(h.all)
-	}
 	whole := h.model
 	whole.Partition = nil
-	for _, part := range parts {
-		if verdict, info := porcupine.CheckOperationsVerbose(whole, part, limit); verdict != porcupine.Ok {
-			return fmt.Errorf("%s: fit no order (porcupine: %s): %s", h.name, verdict, show(part, info))
+	for _, part := range h.model.Partition(h.all) {
+		switch verdict, info := porcupine.CheckOperationsVerbose(whole, part, limit); verdict {
+		case porcupine.Illegal:
+			return fmt.Errorf("%s: fit no order: %s", h.name, show(part, info))
+		case porcupine.Unknown:
+			return fmt.Errorf("%s: no order was found in %v, and there may be one: %s", h.name, limit, show(part, info))
 		}
 	}
 	return nil
@@ -309,16 +320,28 @@ func (h *History) Check() error {
 // shown is how many operations of a history that fits no order are shown.
 const shown = 40
 
-// show shows the operations of a part near the end of the longest order, sorted by when they were called.
+// show shows the operations of a part, sorted by when they were called, near the first that the longest order lacks.
 func show(part []porcupine.Operation, info porcupine.LinearizationInfo) string {
-	longest := 0
+	var longest []porcupine.Operation
 	for _, ops := range info.PartialLinearizationsOperations()[0] {
-		longest = max(longest, len(ops))
+		if len(ops) > len(longest) {
+			longest = ops
+		}
+	}
+	ordered := make(map[int64]bool) // by when it was called, which is at no other's time
+	for _, o := range longest {
+		ordered[o.Call] = true
 	}
 	slices.SortFunc(part, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
+	at := 0
+	for i, o := range part {
+		if !ordered[o.Call] && (ordered[part[at].Call] || o.Return < part[at].Return) {
+			at = i
+		}
+	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "an order of %d of %d operations goes on no further", longest, len(part))
-	for _, o := range part[max(0, longest-shown/2):min(len(part), longest+shown/2)] {
+	fmt.Fprintf(&text, "an order of %d of %d operations goes on no further; it lacks that of %v first", len(longest), len(part), time.Duration(part[at].Call))
+	for _, o := range part[max(0, at-shown/2):min(len(part), at+shown/2)] {
 		back := "-"
 		if o.Return != math.MaxInt64 {
 			back = time.Duration(o.Return).String()

@@ -14,7 +14,7 @@ import (
 	"github.com/succession-dev/succession/recipes/record"
 )
 
-// locks is the workload of a register that is written under a lock.
+// locks is the workload of a register that is written under a lock: in each part of the history another one.
 type locks struct {
 	r *run
 	h *History
@@ -22,6 +22,7 @@ type locks struct {
 
 // A lockOp is a call about the lock, or about what is written under it. No two calls write the same value.
 type lockOp struct {
+	Part        int
 	Kind        string // lock, check, write at a version, put at any, or read
 	Token       uint64
 	Prev, Value string // as those of registerOp
@@ -35,7 +36,8 @@ type lockState struct {
 
 func newLocks(r *run) *locks {
 	return &locks{r, &History{name: "locks", model: porcupine.Model{
-		Init: func() any { return lockState{} },
+		Partition: partition(func(op lockOp) string { return strconv.Itoa(op.Part) }),
+		Init:      func() any { return lockState{} },
 		Step: func(state, input, output any) (bool, any) {
 			s, op := state.(lockState), input.(lockOp)
 			holds := s.token == op.Token
@@ -61,16 +63,17 @@ func newLocks(r *run) *locks {
 
 func (w *locks) history() *History { return w.h }
 
-func (w *locks) value(b backend.Backend) *record.Value[string] {
-	return record.New(b, w.r.name+"/guarded", record.JSON[string]())
+func (w *locks) value(b backend.Backend, part int) *record.Value[string] {
+	return record.New(b, fmt.Sprintf("%s/guarded-%d", w.r.name, part), record.JSON[string]())
 }
 
 func (w *locks) step(ctx context.Context, c *client, b backend.Backend, dice *rand.Rand) error {
 	var held *lock.Held
 	var err error
-	op := &lockOp{Kind: "lock"}
+	part := w.h.part()
+	op := &lockOp{Part: part, Kind: "lock"}
 	note(w.r, w.h, c.id, op, func() outcome {
-		if held, err = lock.NewMutex(b, w.r.name+"/lock", nil).Lock(ctx); err != nil {
+		if held, err = lock.NewMutex(b, fmt.Sprintf("%s/lock-%d", w.r.name, part), nil).Lock(ctx); err != nil {
 			return nothing
 		}
 		op.Token = held.Token()
@@ -81,17 +84,17 @@ func (w *locks) step(ctx context.Context, c *client, b backend.Backend, dice *ra
 	}
 	defer held.Unlock(ctx)
 	for range 1 + dice.IntN(3) {
-		e, err := w.read(ctx, c, b)
+		e, err := w.read(ctx, c, b, part)
 		if err != nil {
 			return err
 		}
-		note(w.r, w.h, c.id, &lockOp{Kind: "check", Token: held.Token()}, func() outcome {
+		note(w.r, w.h, c.id, &lockOp{Part: part, Kind: "check", Token: held.Token()}, func() outcome {
 			if held.Check() != nil {
 				return nothing
 			}
 			return done
 		})
-		op := &lockOp{Kind: "write", Token: held.Token(), Prev: e.Value, Value: fmt.Sprintf("c%d-%x", c.id, dice.Uint64())}
+		op := &lockOp{Part: part, Kind: "write", Token: held.Token(), Prev: e.Value, Value: fmt.Sprintf("c%d-%x", c.id, dice.Uint64())}
 		if dice.IntN(2) == 0 {
 			op.Kind, op.Prev = "put", ""
 		}
@@ -103,7 +106,7 @@ func (w *locks) step(ctx context.Context, c *client, b backend.Backend, dice *ra
 		return nil
 	}
 	// A write is under way while the lock is given back.
-	op = &lockOp{Kind: "put", Token: held.Token(), Value: fmt.Sprintf("c%d-%x", c.id, dice.Uint64())}
+	op = &lockOp{Part: part, Kind: "put", Token: held.Token(), Value: fmt.Sprintf("c%d-%x", c.id, dice.Uint64())}
 	late := make(chan error)
 	go func() { late <- w.write(ctx, c, b, held, 0, op) }()
 	pause(ctx, time.Duration(dice.Int64N(int64(w.r.h.TTL/1000))))
@@ -116,19 +119,19 @@ func (w *locks) step(ctx context.Context, c *client, b backend.Backend, dice *ra
 func (w *locks) write(ctx context.Context, c *client, b backend.Backend, held *lock.Held, at backend.Version, op *lockOp) (err error) {
 	note(w.r, w.h, c.id, op, func() outcome {
 		if op.Kind == "write" {
-			_, err = w.value(b).SetAs(ctx, held, at, op.Value)
+			_, err = w.value(b, op.Part).SetAs(ctx, held, at, op.Value)
 		} else {
-			_, err = held.Put(ctx, w.value(b).Name(), []byte(strconv.Quote(op.Value)), backend.Any)
+			_, err = held.Put(ctx, w.value(b, op.Part).Name(), []byte(strconv.Quote(op.Value)), backend.Any)
 		}
 		return written(err)
 	})
 	return err
 }
 
-func (w *locks) read(ctx context.Context, c *client, b backend.Backend) (e record.Entry[string], err error) {
-	op := &lockOp{Kind: "read"}
+func (w *locks) read(ctx context.Context, c *client, b backend.Backend, part int) (e record.Entry[string], err error) {
+	op := &lockOp{Part: part, Kind: "read"}
 	note(w.r, w.h, c.id, op, func() outcome {
-		if e, err = w.value(b).Get(ctx); err != nil {
+		if e, err = w.value(b, part).Get(ctx); err != nil {
 			return nothing
 		}
 		op.Value = e.Value
@@ -138,6 +141,10 @@ func (w *locks) read(ctx context.Context, c *client, b backend.Backend) (e recor
 }
 
 func (w *locks) end(ctx context.Context, c *client, b backend.Backend) error {
-	_, err := w.read(ctx, c, b)
-	return err
+	for part := range w.h.part() + 1 {
+		if _, err := w.read(ctx, c, b, part); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -46,15 +46,17 @@ func newRecords(r *run) *records {
 
 func (w *records) history() *History { return w.h }
 
-// keys is how many records there are: so few that all clients delete and make the same ones anew.
+// keys is how many records there are in each part of the history: so few that all clients delete and make the same ones anew.
 const keys = 2
+
+func (w *records) key(part, i int) string { return fmt.Sprintf("r%d-%d", part, i) }
 
 func (w *records) value(b backend.Backend, key string) *record.Value[string] {
 	return record.New(b, w.r.name+"/records/"+key, record.JSON[string]())
 }
 
 func (w *records) step(ctx context.Context, c *client, b backend.Backend, dice *rand.Rand) error {
-	key := fmt.Sprint("r", dice.IntN(keys))
+	key := w.key(w.h.part(), dice.IntN(keys))
 	e, err := w.get(ctx, c, b, key)
 	if err != nil {
 		return err
@@ -87,9 +89,11 @@ func (w *records) get(ctx context.Context, c *client, b backend.Backend, key str
 }
 
 func (w *records) end(ctx context.Context, c *client, b backend.Backend) error {
-	for i := range keys {
-		if _, err := w.get(ctx, c, b, fmt.Sprint("r", i)); err != nil {
-			return err
+	for part := range w.h.part() + 1 {
+		for i := range keys {
+			if _, err := w.get(ctx, c, b, w.key(part, i)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
