@@ -1,6 +1,7 @@
 package zookeeper_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -185,6 +186,11 @@ func TestServerThatIsBehind(t *testing.T) {
 		}
 	}
 	item, joined := appended("items"), join(t, a, "e", "")
+	for _, name := range []string{"deleted", "guarded"} {
+		if _, err := a.Put(ctx, name, []byte("a"), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
 
 	calls := map[string]<-chan error{
 		"Put at the version that the record has": background(func() error {
@@ -195,6 +201,8 @@ func TestServerThatIsBehind(t *testing.T) {
 		"Leave of a member that was pinned":      background(func() error { return b.Leave(ctx, pinned) }),
 		"Leave of an item":                       background(func() error { return b.Leave(ctx, item) }),
 		"Remove of a member that was pinned":     background(func() error { return b.Remove(ctx, removed, by) }),
+		"Delete":                                 background(func() error { return b.Delete(ctx, "deleted", nil) }),
+		"Delete under guard":                     background(func() error { return b.Delete(ctx, "guarded", &backend.If{Member: own}) }),
 		"Ahead of another's member": background(func() error {
 			p, err := b.Ahead(ctx, joined)
 			if err == nil && !p.First {
@@ -204,6 +212,7 @@ func TestServerThatIsBehind(t *testing.T) {
 		}),
 	}
 	gone := background(func() error { return b.Gone(ctx, joined) })
+	watched := background(func() error { return b.WatchPlace(ctx, joined, &backend.Place{First: true, Token: joined.Position}) })
 	time.Sleep(300 * time.Millisecond) // of the 2 s for which the follower serves alone
 	for what, done := range calls {
 		select {
@@ -223,11 +232,20 @@ func TestServerThatIsBehind(t *testing.T) {
 			t.Errorf("the line %s has %d members, want %d: %v", line, len(l.Members), want, err)
 		}
 	}
+	for _, name := range []string{"deleted", "guarded"} {
+		if r, err := a.Get(ctx, name); err != nil || r.Version != backend.Absent {
+			t.Errorf("the record %q is still there: %v", name, err)
+		}
+	}
 	still(t, gone, 100*time.Millisecond)
+	still(t, watched, 100*time.Millisecond)
 	if err := a.Leave(ctx, joined); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-gone; err != nil {
 		t.Errorf("Gone of a member that has left: %v", err)
+	}
+	if err := <-watched; !errors.Is(err, backend.ErrNotMember) {
+		t.Errorf("WatchPlace of a member that has left: %v", err)
 	}
 }

@@ -52,7 +52,7 @@ func (s *session) leaveAlone(ctx context.Context, m backend.Member) error {
 }
 
 // leaveTogether removes all of the members that stand; see [kit.Leaves]. As Leave does, it reads only those on
-// which no watch tells that they stand.
+// which no watch tells that they stand, and again those that have gone and that this session may not have joined.
 func (s *session) leaveTogether(ctx context.Context, ms []backend.Member) (gone []bool) {
 	paths := make([]string, len(ms))
 	known := make(map[string]node, len(ms))
@@ -78,15 +78,31 @@ func (s *session) leaveTogether(ctx context.Context, ms []backend.Member) (gone 
 	for i, path := range unknown {
 		known[path] = nodes[i]
 	}
+	stands := func(i int) bool { n := known[paths[i]]; return n.stat != nil && n.position() == ms[i].Position }
+	unknown = nil
+	for i, m := range ms {
+		if !stands(i) && s.owner(paths[i], m) == nil {
+			unknown = append(unknown, paths[i])
+		}
+	}
+	if len(unknown) > 0 {
+		if s.Refresh(ctx) != nil {
+			return nil
+		}
+		if nodes, err = s.getAll(ctx, unknown); err != nil {
+			return nil
+		}
+		for i, path := range unknown {
+			known[path] = nodes[i]
+		}
+	}
 	gone = make([]bool, len(ms))
 	var ops []any
 	for i, m := range ms {
-		switch n := known[paths[i]]; {
-		case n.stat == nil || n.position() != m.Position:
-			if gone[i] = s.owner(paths[i], m) != nil; !gone[i] {
-				return nil // this server may be behind
-			}
-		case s.mayTouch(n, m) != nil:
+		switch {
+		case !stands(i):
+			gone[i] = true
+		case s.mayTouch(known[paths[i]], m) != nil:
 			return nil
 		default:
 			ops = append(ops, &zk.DeleteRequest{Path: paths[i], Version: -1})

@@ -23,7 +23,7 @@ import (
 // would set its watches again by itself (sendSetWatches in conn.go of go-zookeeper/zk), but those
 // that have fired are no longer among them.
 func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
-	w, err := s.newPlaceWatch(m, p)
+	w, err := s.newPlaceWatch(ctx, m, p)
 	if err != nil {
 		return err
 	}
@@ -56,13 +56,19 @@ type placeWatch struct {
 	position           uint64 // of the member in front; 0 until it is known
 }
 
-// newPlaceWatch returns what to watch for a member that stands as p says. Nothing is sent yet.
-func (s *session) newPlaceWatch(m backend.Member, p *backend.Place) (*placeWatch, error) {
+// newPlaceWatch returns what to watch for a member that stands as p says. Nothing is sent yet, unless another session
+// joined m: then this server may be behind.
+func (s *session) newPlaceWatch(ctx context.Context, m backend.Member, p *backend.Place) (*placeWatch, error) {
 	path, err := s.options.member(m)
 	if err != nil {
 		return nil, err
 	}
 	w := &placeWatch{m: m, o: s.owner(path, m), position: p.Ahead.Position}
+	if w.o == nil {
+		if _, err := s.stranger(ctx, path, m); err != nil {
+			return nil, err
+		}
+	}
 	w.own.key = dataOf(path)
 	if !p.First {
 		ahead, err := s.options.member(p.Ahead)

@@ -126,9 +126,17 @@ func (s *session) Put(ctx context.Context, name string, value []byte, cond *back
 // write but not delete, as one that an administrator has made beforehand, or whose deletion it has
 // no right to count.
 func (s *session) Delete(ctx context.Context, name string, cond *backend.If) error {
+	behind := true // the caller may know of the record from another server, and this server may be behind it
 	_, err := s.write(ctx, name, cond, true, func(ctx context.Context, p premises) (backend.Version, error) {
 		if version(p.now) == backend.Absent {
-			if len(p.guard) > 0 {
+			switch {
+			case behind:
+				behind = false
+				if err := s.Refresh(ctx); err != nil {
+					return 0, err
+				}
+				return 0, zk.ErrNoNode // read it again
+			case len(p.guard) > 0:
 				_, err := do(ctx, s, multi(p.guard...))
 				return 0, err
 			}

@@ -222,6 +222,9 @@ func (p *Pool) Forget(ctx context.Context, id uint64) error {
 		if err != nil {
 			return err
 		}
+		if err := s.Refresh(ctx); err != nil { // the coordinator may read from a server that has not heard of the result
+			return err
+		}
 		r, err := s.Get(ctx, p.result(id))
 		if err != nil || r.Version == backend.Absent {
 			return err
