@@ -223,8 +223,7 @@ func (r *rehearsal) vacate(ctx context.Context, g *ground, meant func(backend.Me
 	if err != nil {
 		return err
 	}
-	// What a session reads is at least as fresh as what it has written.
-	if _, err := s.Put(ctx, "chaos/end", []byte("read"), nil); err != nil {
+	if err := s.Refresh(ctx); err != nil {
 		return err
 	}
 	line, err := s.Line(ctx, r.Elections[0])
