@@ -236,7 +236,7 @@ func TestRestartOutlastsAnOutage(t *testing.T) {
 func TestCutoverTakesTheDeadlineAway(t *testing.T) {
 	t.Parallel()
 	name := coordtest.Name(t)
-	from, to := "etcd://"+coordtest.NewEtcd(t, nil).Addrs()[0]+"/command?ttl=1s", localURL(t)
+	from, to := "etcd://"+coordtest.NewEtcd(t, nil).Addrs()[0]+"/command?ttl=2s", localURL(t)
 	p := start(t, "--url", migrate.BothURL(from, to)+"&begin=true", "run", name, "--", "sh", "-c", "echo runs; exec sleep 1000")
 	p.line("runs")
 	p.event("started")
@@ -246,7 +246,7 @@ func TestCutoverTakesTheDeadlineAway(t *testing.T) {
 	select {
 	case e := <-p.events:
 		t.Fatalf("after the cutover: %+v", e)
-	case <-time.After(2 * time.Second): // twice the session time; it can miss a mistake, but never report one that is none
+	case <-time.After(4 * time.Second): // twice the session time; it can miss a mistake, but never report one that is none
 	}
 	p.signal(syscall.SIGTERM)
 	p.exits(143)

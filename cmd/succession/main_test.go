@@ -157,7 +157,23 @@ func drain[T any](t *testing.T, c <-chan T, in *os.File) {
 func (p *process) line(want string) {
 	p.t.Helper()
 	if got, ok := p.next(); !ok || got != want {
-		p.t.Fatalf("output %q (open: %v), want %q", got, ok, want)
+		p.t.Fatalf("output %q (open: %v), want %q; the log goes on:\n%s", got, ok, want, p.goesOn())
+	}
+}
+
+// goesOn returns what comes of the log until it ends, or there is nothing more for a while.
+func (p *process) goesOn() string {
+	var text strings.Builder
+	for {
+		select {
+		case e, ok := <-p.events:
+			if !ok {
+				return text.String() + p.stderr.String()
+			}
+			fmt.Fprintf(&text, "%+v\n", e)
+		case <-time.After(time.Second):
+			return text.String()
+		}
 	}
 }
 
