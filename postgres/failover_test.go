@@ -36,7 +36,7 @@ func lead(t testing.TB, b backend.Backend, line string) (s backend.Session, p ba
 		if err == nil {
 			var j backend.Joined
 			if j, err = s.Join(ctx, line, "x", ""); err == nil {
-				p, err := s.Ahead(ctx, j.Member)
+				p, err = s.Ahead(ctx, j.Member)
 				for err == nil && !p.First {
 					err = s.WatchPlace(ctx, j.Member, &p)
 				}

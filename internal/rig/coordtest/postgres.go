@@ -285,7 +285,7 @@ func (p *Postgres) FailOver(ctx context.Context, beside func()) error {
 
 // leadsBy returns s if it takes writes.
 func (p *Postgres) leadsBy(ctx context.Context, s *Server) (*Server, error) {
-	answer, err := p.ask(ctx, s.addr, "SELECT pg_is_in_recovery()")
+	answer, err := askPostgres(ctx, s.addr, "SELECT pg_is_in_recovery()")
 	if err == nil && !strings.HasSuffix(answer, "f") {
 		err = errors.New("it follows another one")
 	}
@@ -456,7 +456,7 @@ func appendTo(name, text string) error {
 // serves returns nil when the server at addr lets a client in, and has the data of this cluster: another's server may
 // have got the port.
 func (p *Postgres) serves(ctx context.Context, addr string) error {
-	answer, err := p.ask(ctx, addr, "SHOW data_directory")
+	answer, err := askPostgres(ctx, addr, "SHOW data_directory")
 	if err == nil && !strings.Contains(answer, p.dir) {
 		err = fmt.Errorf("%w: another server answers at %s", errPortTaken, addr)
 	}
@@ -467,13 +467,13 @@ func (p *Postgres) serves(ctx context.Context, addr string) error {
 func (p *Postgres) Exec(ctx context.Context, statements string) error {
 	primary, err := p.Leader(ctx)
 	if err == nil {
-		_, err = p.ask(ctx, primary.addr, statements)
+		_, err = askPostgres(ctx, primary.addr, statements)
 	}
 	return err
 }
 
-// ask returns what the server at addr answers to a query, as it is on the wire.
-func (p *Postgres) ask(ctx context.Context, addr, query string) (string, error) {
+// askPostgres returns what the server at addr answers to a query, as it is on the wire.
+func askPostgres(ctx context.Context, addr, query string) (string, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return "", err
