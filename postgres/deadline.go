@@ -47,7 +47,7 @@ func (s *session) run() {
 		}
 		ctx, cancel := bounded(s.Context(), s.b.o.attempt())
 		var err error
-		if c, err = s.b.wire.dial(ctx, s.listener.told); err != nil {
+		if c, err = s.b.wire.dial(ctx, s.listener.tell); err != nil {
 			c = nil
 			s.b.wire.turn.Add(1)
 			_ = pause.Sleep(s.Context())
@@ -61,6 +61,7 @@ func (s *session) run() {
 
 // serve uses the connection until it is broken or the session has ended.
 func (s *session) serve(c *conn) error {
+	defer context.AfterFunc(s.Context(), s.listener.stir)()
 	var sent time.Time
 	for s.Context().Err() == nil {
 		if err := s.listen(c); err != nil {
@@ -78,15 +79,16 @@ func (s *session) serve(c *conn) error {
 			}
 			s.b.wire.tidy(false)
 		}
-		ctx, cancel := context.WithDeadline(s.Context(), s.reap(sent.Add(s.interval())))
-		if s.listener.rest(cancel) {
-			err := c.WaitForNotification(ctx)
-			if err != nil && (ctx.Err() == nil || c.IsClosed()) {
-				cancel()
-				return err
-			}
+		var err error
+		if s.listener.rest(c.Conn(), s.reap(sent.Add(s.interval()))) {
+			err = c.WaitForNotification(context.Background())
 		}
-		cancel()
+		switch over := s.listener.rise(c.Conn()); {
+		case err == nil:
+			s.listener.linger()
+		case !over || c.IsClosed():
+			return err
+		}
 	}
 	return nil
 }

@@ -4,6 +4,10 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
+	"net"
+	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -234,3 +238,54 @@ func TestWritesAfterRestart(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A dialer of the application may return connections whose error for a deadline that has passed is one of their own. The rest of the
+// session's connection ends with it, and the connection stays.
+func TestTimeoutsOfAnotherKind(t *testing.T) {
+	t.Parallel()
+	cfg := configOf(t, sharedPostgres(t).Addrs()[0])
+	var dials atomic.Int64
+	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		dials.Add(1)
+		c, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return userspace{c}, err
+	}
+	b, err := postgres.New(cfg, &postgres.Options{TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	beats, before := make(chan backend.Heartbeat, 100), dials.Load()
+	t.Cleanup(s.TraceHeartbeats(func(h backend.Heartbeat) { beats <- h }))
+	for range 4 {
+		select {
+		case <-beats:
+		case <-s.Done():
+			t.Fatal(s.Err())
+		}
+	}
+	if n := dials.Load() - before; n != 0 {
+		t.Errorf("%d connections more while nothing happened", n)
+	}
+}
+
+// A userspace connection is like one of a network stack in the process, as gVisor's.
+type userspace struct{ net.Conn }
+
+func (u userspace) Read(b []byte) (int, error) {
+	n, err := u.Conn.Read(b)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = &net.OpError{Op: "read", Net: "tcp", Err: ownTimeout{}}
+	}
+	return n, err
+}
+
+type ownTimeout struct{}
+
+func (ownTimeout) Error() string   { return "i/o timeout" }
+func (ownTimeout) Timeout() bool   { return true }
+func (ownTimeout) Temporary() bool { return true }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/md5"
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,8 +32,11 @@ type listener struct {
 	far       int // number of waiters that need no notices
 	changed   bool
 	jobs      []job
-	stop      context.CancelFunc
-	resting   bool
+	came      chan struct{} // holds one if there are jobs
+	told      bool          // a waiter was, and may have a job for the connection now
+	resting   net.Conn      // the connection while it waits for notices, and nil otherwise
+	until     time.Time     // until when it waits
+	lingers   bool          // the connection waits for jobs
 }
 
 // A channel is one that has, or had, a waiter.
@@ -122,9 +126,8 @@ func (l *listener) enter(w chan struct{}, names []string) (leave func()) {
 
 // wake ends the rest of the connection if there is something to do for it. The caller holds the lock.
 func (l *listener) wake() {
-	if l.resting && (l.changed && !l.polled.Load() || len(l.jobs) > 0) {
-		l.resting = false
-		l.stop()
+	if l.changed && !l.polled.Load() || len(l.jobs) > 0 {
+		l.endRest()
 	}
 }
 
@@ -133,20 +136,56 @@ func (l *listener) stir() {
 	l.own.Store(true)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.resting {
-		l.resting = false
-		l.stop()
+	l.endRest()
+}
+
+// endRest ends the rest of the connection. The caller holds the lock.
+func (l *listener) endRest() {
+	if l.resting != nil {
+		_ = l.resting.SetReadDeadline(time.Unix(1, 0))
+		l.resting = nil
 	}
 }
 
-// rest is called before the connection waits for notices until stop is called. It returns false if
-// there is something to do first.
-func (l *listener) rest(stop context.CancelFunc) bool {
+// rest is called before the connection waits for notices, and rise after it. What waits is the read, which has a deadline
+// and no context: a context would have a goroutine of its own each time, which would have to run first. rest returns false if there is
+// something to do.
+func (l *listener) rest(conn net.Conn, until time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.resting, l.stop = true, stop
+	_ = conn.SetReadDeadline(until)
+	l.resting, l.until = conn, until
 	l.wake()
-	return l.resting && !l.own.Load()
+	return l.resting != nil && !l.own.Load()
+}
+
+// rise reports whether the read has failed, if it has, because the rest was over. What such an error is depends on the connection.
+func (l *listener) rise(conn net.Conn) (over bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	over = l.resting == nil || !time.Now().Before(l.until)
+	l.resting = nil
+	_ = conn.SetReadDeadline(time.Time{})
+	return over
+}
+
+// linger returns when there is a job, if a waiter was told of a notice: it is about to look, and to end a rest for that takes
+// longer than to wait for it.
+func (l *listener) linger() {
+	l.mu.Lock()
+	l.lingers, l.told = l.told, false
+	lingers := l.lingers
+	l.mu.Unlock()
+	if !lingers {
+		return
+	}
+	select {
+	case <-l.came:
+	case <-time.After(2 * time.Millisecond):
+	}
+	l.mu.Lock()
+	l.lingers = false
+	l.mu.Unlock()
 }
 
 // ready reports whether the server tells of all these channels.
@@ -156,8 +195,8 @@ func (l *listener) ready(names []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return !l.channels[name].listening })
 }
 
-// told is called with the name of the channel of a notice.
-func (l *listener) told(name string) {
+// tell is called with the name of the channel of a notice.
+func (l *listener) tell(name string) {
 	name, ok := strings.CutPrefix(name, l.prefix)
 	if !ok || name == "" {
 		return
@@ -170,6 +209,7 @@ func (l *listener) told(name string) {
 	defer l.mu.Unlock()
 	if c := l.channels[name]; c != nil {
 		c.tell()
+		l.told = l.told || len(c.waiting) > 0
 	}
 }
 
@@ -186,7 +226,7 @@ func (l *listener) deaf() {
 	for _, j := range l.jobs {
 		j.done <- result{err: errNotSent}
 	}
-	l.jobs, l.served, l.listening, l.changed, l.resting = nil, false, false, true, false
+	l.jobs, l.served, l.listening, l.changed, l.resting = nil, false, false, true, nil
 	for _, c := range l.channels {
 		c.listening = false
 	}
@@ -201,6 +241,10 @@ func (l *listener) work(c *conn) {
 	l.mu.Lock()
 	jobs := l.jobs
 	l.jobs = nil
+	select {
+	case <-l.came:
+	default:
+	}
 	l.mu.Unlock()
 	for _, j := range jobs {
 		if c.IsClosed() {
@@ -212,10 +256,10 @@ func (l *listener) work(c *conn) {
 	}
 }
 
-// take has the connection send a request, if it rests, and waits for the answer.
+// take has the connection send a request, if it has nothing to do, and waits for the answer.
 func (l *listener) take(ask func(*conn) (answer, error)) (a answer, err error, taken bool) {
 	l.mu.Lock()
-	if !l.resting {
+	if l.resting == nil && !l.lingers {
 		l.mu.Unlock()
 		return a, nil, false
 	}
@@ -239,6 +283,7 @@ func (l *listener) addLocked(ask func(*conn) (answer, error)) <-chan result {
 		return done
 	}
 	l.jobs = append(l.jobs, job{ask, done})
+	kit.Notify(l.came)
 	l.wake()
 	return done
 }

@@ -45,8 +45,8 @@ func (b *Backend) begin(ctx context.Context) (_ *session, err error) {
 	s := &session{b: b, id: textOf(randomUUID()), spread: rand.Float64()}
 	ctx, cancel := bounded(ctx, b.o.ConnectTimeout/2)
 	defer cancel()
-	s.listener.prefix = b.o.Schema + "."
-	c, err := b.wire.dial(ctx, s.listener.told)
+	s.listener.prefix, s.listener.came = b.o.Schema+".", make(chan struct{}, 1)
+	c, err := b.wire.dial(ctx, s.listener.tell)
 	if err != nil {
 		return nil, err
 	}
