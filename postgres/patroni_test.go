@@ -36,13 +36,14 @@ func TestPatroni(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		deposed := s
 		var stopped atomic.Pointer[time.Time]
 		go func() {
-			<-s.Done()
+			<-deposed.Done()
 			now := time.Now()
 			stopped.Store(&now)
 		}()
-		begun, deposed := time.Now(), s
+		begun := time.Now()
 		mend, err := fault.happen(primary)
 		if err != nil {
 			t.Fatalf("%s: %v", fault.name, err)

@@ -31,6 +31,9 @@ func (s *session) leaveStranger(ctx context.Context, m backend.Member) error {
 	if err != nil {
 		return err
 	}
+	if err := part.Refresh(ctx); err != nil { // another session may have made it the gate or the seal just now
+		return err
+	}
 	l, err := part.Line(ctx, m.Line)
 	if err != nil {
 		return err
