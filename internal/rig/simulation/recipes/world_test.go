@@ -160,7 +160,7 @@ func (w *world) replace(slot int) {
 		w.progress[p]++
 	})
 	w.running.Go(func() {
-		if err := work(ctx); err != nil && ctx.Err() == nil {
+		if err := work(ctx); err != nil && ctx.Err() == nil && !w.excused(p) {
 			w.fail("%s has given up: %v", p.Name(), err)
 		}
 	})
