@@ -18,7 +18,8 @@
 //   - A lock is a register with a token: each holder has a larger token than all before it. A holder checks, and
 //     writes under the lock's guard, with success only until another client has got the lock.
 //
-// A call whose answer was lost may have taken effect at any later time, or never.
+// A call whose answer was lost may have taken effect at any later time, or never. A client whose session an operator has ended
+// hears of it afterwards (assumption A4 of docs/safety.md), so what it believes to hold since before tells nothing.
 //
 // The order of items, and how soon something happens, are not checked here; the suite checks them.
 package linear

@@ -87,7 +87,7 @@ func (r *run) clientFaults() (all []fault) {
 	if f.Expire != nil {
 		on("end a session", false, func(ctx context.Context, c *client, _ time.Duration) error {
 			if b, err := c.backend(ctx); err == nil {
-				_ = f.Expire(ctx, b) // it may have ended by itself
+				c.endSession(func() { _ = f.Expire(ctx, b) }) // it may have ended by itself
 			}
 			return nil
 		})

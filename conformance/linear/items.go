@@ -84,6 +84,7 @@ func (w *items) step(ctx context.Context, c *client, b backend.Backend, dice *ra
 		}
 		return err
 	}
+	since := w.r.now()
 	item, err := w.take(ctx, c, q)
 	if err != nil {
 		return err
@@ -95,7 +96,7 @@ func (w *items) step(ctx context.Context, c *client, b backend.Backend, dice *ra
 	defer item.Return(ctx)
 	for range dice.IntN(3) {
 		pause(ctx, time.Duration(dice.Int64N(int64(w.r.h.TTL/100))))
-		w.check(c, item)
+		w.check(c, item, since)
 	}
 	if dice.IntN(4) == 0 {
 		item.Return(ctx) // so that this claim cannot confirm the item later
@@ -126,13 +127,8 @@ func (w *items) about(kind string, item *queue.Item) *itemOp {
 	return &itemOp{Kind: kind, Value: item.Value, Position: item.Position, Token: item.Token()}
 }
 
-func (w *items) check(c *client, item *queue.Item) {
-	note(w.r, w.h, c.id, w.about("check", item), func() outcome {
-		if item.Check() != nil {
-			return nothing
-		}
-		return done
-	})
+func (w *items) check(c *client, item *queue.Item, since int64) {
+	note(w.r, w.h, c.id, w.about("check", item), func() outcome { return c.checked(since, item.Check()) })
 }
 
 func (w *items) confirm(ctx context.Context, c *client, item *queue.Item) (err error) {

@@ -148,8 +148,32 @@ type client struct {
 	*run
 	id int
 
-	mu sync.Mutex
-	b  backend.Backend
+	mu    sync.Mutex
+	b     backend.Backend
+	ended int64 // when somebody else has last ended its session
+}
+
+// endSession calls f, which ends the client's session as an operator does: without asking the client, which only hears of it.
+func (c *client) endSession(f func()) {
+	c.lose() // what it has got
+	f()
+	c.lose() // and what it gets meanwhile
+}
+
+func (c *client) lose() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = c.now()
+}
+
+// checked returns what the answer to a check tells of something that the client had not asked for before since.
+func (c *client) checked(since int64, err error) outcome {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil || c.ended > since {
+		return nothing
+	}
+	return done
 }
 
 func (c *client) backend(ctx context.Context) (backend.Backend, error) {

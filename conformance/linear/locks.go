@@ -70,7 +70,7 @@ func (w *locks) value(b backend.Backend, part int) *record.Value[string] {
 func (w *locks) step(ctx context.Context, c *client, b backend.Backend, dice *rand.Rand) error {
 	var held *lock.Held
 	var err error
-	part := w.h.part()
+	part, since := w.h.part(), w.r.now()
 	op := &lockOp{Part: part, Kind: "lock"}
 	note(w.r, w.h, c.id, op, func() outcome {
 		if held, err = lock.NewMutex(b, fmt.Sprintf("%s/lock-%d", w.r.name, part), nil).Lock(ctx); err != nil {
@@ -88,12 +88,7 @@ func (w *locks) step(ctx context.Context, c *client, b backend.Backend, dice *ra
 		if err != nil {
 			return err
 		}
-		note(w.r, w.h, c.id, &lockOp{Part: part, Kind: "check", Token: held.Token()}, func() outcome {
-			if held.Check() != nil {
-				return nothing
-			}
-			return done
-		})
+		note(w.r, w.h, c.id, &lockOp{Part: part, Kind: "check", Token: held.Token()}, func() outcome { return c.checked(since, held.Check()) })
 		op := &lockOp{Part: part, Kind: "write", Token: held.Token(), Prev: e.Value, Value: fmt.Sprintf("c%d-%x", c.id, dice.Uint64())}
 		if dice.IntN(2) == 0 {
 			op.Kind, op.Prev = "put", ""
