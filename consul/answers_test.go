@@ -6,7 +6,9 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/consul/api"
@@ -112,3 +114,16 @@ func errorIsOneOf(err error, all []error) bool {
 }
 
 const crowdedBody = "Your IP is issuing too many concurrent connections, please rate limit your calls\n"
+
+// Whichever of the two the client sees first, the refusal or the end of the connection, the error says where the limit is.
+func TestRefusedConnectionsSaySo(t *testing.T) {
+	c := &client{o: new(Options)}
+	for _, err := range []error{
+		api.StatusError{Code: http.StatusTooManyRequests, Body: crowdedBody},
+		&url.Error{Op: "Get", URL: "http://127.0.0.1:8500/v1/status/leader", Err: errors.New("readLoopPeekFailLocked: %!w(<nil>)")}, // as net/http writes it
+	} {
+		if err := c.explain(err); !errors.Is(err, backend.ErrUnavailable) || !strings.Contains(err.Error(), "http_max_conns_per_client") {
+			t.Errorf("%v: it does not say which limit that is", err)
+		}
+	}
+}

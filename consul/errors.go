@@ -61,7 +61,7 @@ func (c *client) explain(err error) error {
 	case http.StatusForbidden, http.StatusUnauthorized:
 		return c.denied(status.Body)
 	case http.StatusTooManyRequests:
-		return fmt.Errorf("%w: %v; see the limits of the agent: http_max_conns_per_client is for each address, and over TLS queries share a connection", backend.ErrUnavailable, err)
+		return fmt.Errorf("%w: %v"+connectionLimit, backend.ErrUnavailable, err)
 	case http.StatusRequestEntityTooLarge:
 		return fmt.Errorf("%w: %v", errTooLarge, err)
 	case http.StatusBadRequest, http.StatusMethodNotAllowed:
@@ -73,6 +73,8 @@ func (c *client) explain(err error) error {
 	return fmt.Errorf("%w: %v", backend.ErrUnavailable, err)
 }
 
+const connectionLimit = "; see the limits of the agent: http_max_conns_per_client is for each address, and over TLS queries share a connection"
+
 // advice says more about a request that got no answer, or one that cannot be read.
 func (c *client) advice(err error) string {
 	var syntax *json.SyntaxError
@@ -82,6 +84,8 @@ func (c *client) advice(err error) string {
 		return "; " + c.addr + " does not speak TLS; remove tls=on and the files from the URL, or unset CONSUL_HTTP_SSL"
 	case errors.As(err, &syntax), errors.As(err, &kind):
 		return "; " + c.stranger()
+	case strings.Contains(err.Error(), "readLoopPeekFailLocked"): // of net/http: what came before anything was asked closed the connection
+		return "; " + c.addr + " closes connections before it is asked anything" + connectionLimit
 	case errors.Is(err, context.DeadlineExceeded):
 		return "; nothing at " + c.addr + " answers in time"
 	}
