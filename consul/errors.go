@@ -84,7 +84,7 @@ func (c *client) advice(err error) string {
 		return "; " + c.addr + " does not speak TLS; remove tls=on and the files from the URL, or unset CONSUL_HTTP_SSL"
 	case errors.As(err, &syntax), errors.As(err, &kind):
 		return "; " + c.stranger()
-	case strings.Contains(err.Error(), "readLoopPeekFailLocked"): // of net/http: what came before anything was asked closed the connection
+	case strings.Contains(err.Error(), "readLoopPeekFailLocked"): // net/http says so if the server has closed a connection before a request was sent on it
 		return "; " + c.addr + " closes connections before it is asked anything" + connectionLimit
 	case errors.Is(err, context.DeadlineExceeded):
 		return "; nothing at " + c.addr + " answers in time"

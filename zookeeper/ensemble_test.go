@@ -136,6 +136,14 @@ func TestFreshReads(t *testing.T) {
 	}
 }
 
+// named returns nil if err is.
+func named(what string, err error) error {
+	if err != nil {
+		err = fmt.Errorf("%s: %w", what, err)
+	}
+	return err
+}
+
 // A version, or a member, that somebody has from another server, or what has become of one, is no reason to refuse what is asked, or
 // to say that it is done, where the client's own server has not heard of it yet.
 func TestServerThatIsBehind(t *testing.T) {
@@ -192,39 +200,36 @@ func TestServerThatIsBehind(t *testing.T) {
 		}
 	}
 
-	calls := map[string]<-chan error{
-		"Put at the version that the record has": background(func() error {
+	calls := map[string]func() error{
+		"Put at the version that the record has": func() error {
 			_, err := b.Put(ctx, "r", []byte("b"), &backend.If{Version: at})
 			return err
-		}),
-		"Pin at the version that the header has": background(func() error { return pin(b, own) }),
-		"Leave of a member that was pinned":      background(func() error { return b.Leave(ctx, pinned) }),
-		"Leave of an item":                       background(func() error { return b.Leave(ctx, item) }),
-		"Remove of a member that was pinned":     background(func() error { return b.Remove(ctx, removed, by) }),
-		"Delete":                                 background(func() error { return b.Delete(ctx, "deleted", nil) }),
-		"Delete under guard":                     background(func() error { return b.Delete(ctx, "guarded", &backend.If{Member: own}) }),
-		"Ahead of another's member": background(func() error {
+		},
+		"Pin at the version that the header has": func() error { return pin(b, own) },
+		"Leave of a member that was pinned":      func() error { return b.Leave(ctx, pinned) },
+		"Leave of an item":                       func() error { return b.Leave(ctx, item) },
+		"Remove of a member that was pinned":     func() error { return b.Remove(ctx, removed, by) },
+		"Delete":                                 func() error { return b.Delete(ctx, "deleted", nil) },
+		"Delete under guard":                     func() error { return b.Delete(ctx, "guarded", &backend.If{Member: own}) },
+		"Ahead of another's member": func() error {
 			p, err := b.Ahead(ctx, joined)
 			if err == nil && !p.First {
 				err = fmt.Errorf("it stands behind %+v", p.Ahead)
 			}
 			return err
-		}),
+		},
+	}
+	returned := make(chan error, len(calls))
+	for what, call := range calls {
+		go func() { returned <- named(what, call()) }()
 	}
 	gone := background(func() error { return b.Gone(ctx, joined) })
 	watched := background(func() error { return b.WatchPlace(ctx, joined, &backend.Place{First: true, Token: joined.Position}) })
-	time.Sleep(300 * time.Millisecond) // of the 2 s for which the follower serves alone
-	for what, done := range calls {
-		select {
-		case err := <-done:
-			t.Fatalf("%s has returned early: %v", what, err)
-		default:
-		}
-	}
+	still(t, returned, 300*time.Millisecond) // of the 2 s for which the follower serves alone
 	z.Heal()
-	for what, done := range calls {
-		if err := <-done; err != nil {
-			t.Errorf("%s: %v", what, err)
+	for range calls {
+		if err := <-returned; err != nil {
+			t.Error(err)
 		}
 	}
 	for line, want := range map[string]int{"pinned": 0, "items": 1, "removed": 1} {

@@ -288,6 +288,39 @@ func TestThrottled(t *testing.T) {
 	}
 }
 
+// Who counts deletions without a pause prevents a write on condition. The error says what does.
+func TestCountThatNeverRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opened := false
+		b := open(t, Options{Dialer: fakeServer(func(xid, op int, path string) []byte {
+			switch {
+			case op == opMulti && !opened:
+				opened = true
+				return multiOK(xid)
+			case op == opMulti:
+				return reply(xid, 0, 7, -1, false, 0, 0, -1, false, codeBadVersion, codeBadVersion, -1, true, -1)
+			case op == opExists:
+				return reply(xid, 0, 7, stats(5, 0)...)
+			}
+			return reply(xid, 0, 7, append([]any{"x"}, stats(6, 0)...)...)
+		})})
+		s, err := b.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for what, write := range map[string]func(context.Context) error{
+			"Put":    func(ctx context.Context) error { _, err := s.Put(ctx, "d/r", nil, &backend.If{Version: 6}); return err },
+			"Delete": func(ctx context.Context) error { return s.Delete(ctx, "d/r", &backend.If{Version: 6}) },
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), second)
+			if err := write(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "/d/~deletions has changed") {
+				t.Errorf("%s: %v", what, err)
+			}
+			cancel()
+		}
+	})
+}
+
 // An item may be gone before its session has read its position: it was appended nevertheless.
 func TestAppendAndRemovedAtOnce(t *testing.T) {
 	b := open(t, Options{Dialer: fakeServer(func(xid, op int, _ string) []byte {

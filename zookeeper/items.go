@@ -56,17 +56,12 @@ func (s *session) Remove(ctx context.Context, m, by backend.Member) error {
 	if err != nil {
 		return err
 	}
-	behind := true // the caller may know m from another server, and this server may be behind it
 	_, err = s.write(ctx, m.Line+"/"+m.Key, &backend.If{Member: by}, false, func(ctx context.Context, p premises) (backend.Version, error) {
 		now := p.now
 		gone := now.stat == nil || now.position() != m.Position
 		switch {
-		case behind && (gone || !now.pinned()):
-			if err := s.Refresh(ctx); err != nil {
-				return 0, err
-			}
-			behind = false
-			return 0, zk.ErrNoNode // read it again
+		case !p.fresh && (gone || !now.pinned()):
+			return 0, errStale
 		case gone:
 			_, err := do(ctx, s, multi(p.guard...))
 			return 0, err

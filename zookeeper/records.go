@@ -126,16 +126,11 @@ func (s *session) Put(ctx context.Context, name string, value []byte, cond *back
 // write but not delete, as one that an administrator has made beforehand, or whose deletion it has
 // no right to count.
 func (s *session) Delete(ctx context.Context, name string, cond *backend.If) error {
-	behind := true // the caller may know of the record from another server, and this server may be behind it
 	_, err := s.write(ctx, name, cond, true, func(ctx context.Context, p premises) (backend.Version, error) {
 		if version(p.now) == backend.Absent {
 			switch {
-			case behind:
-				behind = false
-				if err := s.Refresh(ctx); err != nil {
-					return 0, err
-				}
-				return 0, zk.ErrNoNode // read it again
+			case !p.fresh:
+				return 0, errStale
 			case len(p.guard) > 0:
 				_, err := do(ctx, s, multi(p.guard...))
 				return 0, err
@@ -172,44 +167,52 @@ func versionIn(cond *backend.If) backend.Version {
 	return cond.Version
 }
 
+// errStale says that premises may be old, and that a write would do nothing because of that: the caller may know from another server of
+// what is to be removed, and this server may be behind that one.
+var errStale = errors.New("it was read from a server that may be behind")
+
 // premises are what a write on condition is based on.
 type premises struct {
 	path  string
+	fresh bool  // they were read after a Refresh
 	now   node  // the zero node if there is none
 	tally tally // read before now, if it was asked for
 	guard []any // the operations that make a write fail if the condition's member has gone; they are copied by append
 }
 
-// write runs a write on condition. f gets the premises, and the tally among them if tallied is set.
+// write runs a write on condition. f gets the premises, and the tally among them if tallied is set. It may fail with errStale
+// unless they are fresh.
 func (s *session) write(ctx context.Context, name string, cond *backend.If, tallied bool,
 	f func(ctx context.Context, p premises) (backend.Version, error),
 ) (backend.Version, error) {
 	path := s.options.path(name)
+	fresh := false
 	wait := pauses()
-	// If the count has changed, somebody else has deleted a record, probably another one. A client
-	// that may write to the count can cause that all the time. The pauses are short, because each
-	// try has the same chance to fall between two such writes.
+	// If the count has changed, somebody else has deleted a record, probably another one. The pauses are
+	// short, because each try has the same chance to fall between two such writes.
 	counting := backoff.Backoff{Min: time.Millisecond, Max: 4 * time.Millisecond}
 	for {
 		p, err := sure(ctx, s, func(ctx context.Context) (premises, error) { return s.premises(ctx, path, cond, tallied) })
-		if err != nil {
-			return 0, err
+		var v backend.Version
+		if err == nil {
+			p.fresh = fresh
+			v, err = f(ctx, p)
 		}
-		v, err := f(ctx, p)
-		if errors.As(err, new(countError)) && !errors.Is(err, backend.ErrDenied) {
-			if err := counting.Sleep(ctx); err != nil {
-				return 0, err
-			}
-			continue
-		}
-		switch err {
-		case zk.ErrNoNode, zk.ErrNodeExists, zk.ErrBadVersion:
-			// Something has changed between the read and the write. Reading again tells
-			// what.
+		switch {
+		case err == errStale:
+			fresh = true
+			err = s.Refresh(ctx)
+		case errors.As(err, new(countError)) && !errors.Is(err, backend.ErrDenied):
+			err = counting.After(ctx, fmt.Errorf("%s has changed between the read and the write; who writes to it all the time prevents every write on condition", p.tally.path))
+		case err == zk.ErrNoNode, err == zk.ErrNodeExists, err == zk.ErrBadVersion:
+			// Something has changed between the read and the write. Reading again tells what.
+			err = wait.Sleep(ctx)
+		case err != nil && err == context.Cause(ctx):
+			return 0, counting.Cause(ctx)
 		default:
 			return v, err
 		}
-		if err := wait.Sleep(ctx); err != nil {
+		if err != nil {
 			return 0, err
 		}
 	}

@@ -166,7 +166,7 @@ func (c *client) lose() {
 	c.ended = c.now()
 }
 
-// checked returns what the answer to a check tells of something that the client had not asked for before since.
+// checked returns what a check tells whose answer is err. since is a time before the client asked for what it checks.
 func (c *client) checked(since int64, err error) outcome {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -41,6 +41,9 @@ func NewPatroni(t testing.TB) *Patroni {
 	if _, err := exec.LookPath("patroni"); err != nil {
 		t.Skip("Patroni is missing, so nothing is known of it; apt-get install patroni python3-etcd")
 	}
+	if os.Geteuid() != 0 {
+		t.Fatal("a namespace of processes takes root")
+	}
 	bin, err := postgresPrograms()
 	if err != nil {
 		t.Fatal(err)
