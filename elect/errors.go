@@ -39,8 +39,8 @@ var ErrNotReady = errors.New("not ready")
 // ErrPaused says that an operator has paused the election.
 var ErrPaused = errors.New("the election is paused")
 
-// ErrNotFirst says that somebody stands in front of a candidate that does not wait; see
-// [Election.TryCampaign].
+// ErrNotFirst says that somebody stands in front of a candidate that does not wait
+// ([Election.TryCampaign]), or that a candidate does not lead now ([Term.Check] of no term).
 var ErrNotFirst = errors.New("not first in line")
 
 // ErrNoLeader says that nobody leads; see [State] Err.

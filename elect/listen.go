@@ -20,8 +20,8 @@ func (e *Election) Term() *Term {
 // before Run calls its function. It ends for f when its context has ended, although its work may
 // still go on.
 //
-// f must not block, and must not call Listen or campaign. It may call [Term.Resign]; it is told of that end
-// after it has returned. Call stop to end it: no further call begins then.
+// f must not block, and must not call Listen or campaign. It may call [Term.Resign], also of a term that has
+// ended; it is told of that end after it has returned. Call stop to end it: no further call begins then.
 func (e *Election) Listen(f func(*Term)) (stop func()) {
 	l := &listener{f}
 	<-e.inTurn(func() {

@@ -188,3 +188,47 @@ func TestListenerResigns(t *testing.T) {
 		}
 	})
 }
+
+// A listener may resign the term whose end it is told of, whoever has ended it.
+func TestListenerResignsWhatHasEnded(t *testing.T) {
+	for name, end := range map[string]func(*testing.T, *memory.Backend, *elect.Term){
+		"lost":     func(_ *testing.T, a *memory.Backend, _ *elect.Term) { a.Expire() },
+		"resigned": func(t *testing.T, _ *memory.Backend, term *elect.Term) { term.Resign(t.Context()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, c *memory.Coordinator) {
+				a := client(t, c, "a")
+				e := elect.New(a, "reports", nil)
+				var led *elect.Term
+				resigned := 0
+				defer e.Listen(func(term *elect.Term) {
+					if term == nil && led != nil {
+						led.Resign(t.Context())
+						resigned++
+					}
+					led = term
+				})()
+				for range 2 {
+					term, err := e.Campaign(t.Context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					end(t, a, term)
+					synctest.Wait()
+				}
+				if resigned != 2 {
+					t.Errorf("the listener has resigned %d times, want 2", resigned)
+				}
+			})
+		})
+	}
+}
+
+// A candidate that does not lead has no term, and Check says so.
+func TestCheckOfNoTerm(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		if err := elect.New(client(t, c, "a"), "reports", nil).Term().Check(); !errors.Is(err, elect.ErrNotFirst) {
+			t.Errorf("Check returned %v", err)
+		}
+	})
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
+	"github.com/succession-dev/succession/internal/ending"
 )
 
 // Run campaigns, and calls fn when this candidate leads. The context of fn ends when the
@@ -41,16 +42,16 @@ func (e *Election) Run(ctx context.Context, fn func(ctx context.Context, t *Term
 	for {
 		t, err := e.campaign(ctx, ctx, false)
 		if err != nil {
-			return alsoErr(ctx, err)
+			return ending.Ended(ctx, err)
 		}
-		lost, err := t.lead(ctx, fn)
+		lost, ended, err := t.lead(ctx, fn)
 		stepped := lost == nil && errors.Is(err, ErrStepDown)
 		switch {
+		case ended, ctx.Err() != nil && (lost != nil || stepped):
+			return ending.Told(ctx, err, t.orders()...)
 		case lost == nil && !stepped:
 			return err
-		case ctx.Err() != nil:
-			return t.told(ctx, err)
-		case lost != nil && t.failed(ctx, err):
+		case lost != nil && ending.Failed(ctx, err, t.orders()...):
 			e.o.Logger.Warn("leadership lost, and the work failed; joining again", "err", lost, "work", err)
 		case lost != nil:
 			e.o.Logger.Warn("leadership lost, joining again", "err", lost)
@@ -62,51 +63,26 @@ func (e *Election) Run(ctx context.Context, fn func(ctx context.Context, t *Term
 		} else if stepped {
 			err = cmp.Or(lost, err)
 			if err := starts.After(ctx, err); err != nil {
-				return err
+				return ending.Ended(ctx, err)
 			}
 		}
 	}
 }
 
-// lead calls fn, and resigns when fn has returned or panicked. If the term was lost
-// before fn returned, lost says why. Otherwise lost is nil, and err is the result of Run.
-// What happens while lead resigns changes neither. An fn that has resigned is treated
-// like one that has returned.
-func (t *Term) lead(ctx context.Context, fn func(ctx context.Context, t *Term) error) (lost, err error) {
+// lead calls fn, and resigns when fn has returned or panicked. err is what fn has returned. If ctx had
+// ended by then, ended is true. Otherwise, if the term was lost, lost says why. What happens while lead
+// resigns changes none of them. An fn that has resigned is treated like one that has returned.
+func (t *Term) lead(ctx context.Context, fn func(ctx context.Context, t *Term) error) (lost error, ended bool, err error) {
 	defer t.Resign(ctx)
 	err = fn(t.ctx, t)
 	if ctx.Err() != nil {
-		return nil, t.told(ctx, err)
+		return nil, true, err
 	}
 	if lost = t.Check(); errors.Is(lost, ErrResigned) {
 		lost = nil
 	}
-	return lost, err
+	return lost, false, err
 }
 
-// told returns the result of Run when ctx has ended and fn has returned err.
-func (t *Term) told(ctx context.Context, err error) error {
-	cause := context.Cause(ctx)
-	if t.failed(ctx, err) {
-		return fmt.Errorf("%w; it was told to end: %v", err, cause)
-	}
-	return alsoErr(ctx, cause)
-}
-
-// failed reports whether err, which fn has returned, says more than that fn was told to end.
-func (t *Term) failed(ctx context.Context, err error) bool {
-	for _, echo := range []error{context.Canceled, ctx.Err(), context.Cause(ctx), context.Cause(t.ctx), ErrLost, ErrStepDown} {
-		if errors.Is(err, echo) {
-			return false
-		}
-	}
-	return err != nil
-}
-
-// alsoErr returns err so that it also matches the Err of ctx, if ctx has ended.
-func alsoErr(ctx context.Context, err error) error {
-	if ctx.Err() == nil || errors.Is(err, ctx.Err()) {
-		return err
-	}
-	return fmt.Errorf("%w (%w)", err, ctx.Err())
-}
+// orders are the errors by which an fn of t says that it ends because it was told to, besides those of Run's context.
+func (t *Term) orders() []error { return []error{context.Cause(t.ctx), ErrLost, ErrStepDown} }

@@ -36,8 +36,8 @@ type Term struct {
 
 	watching sync.WaitGroup
 	deadline *clock.Timer // a time.Timer fires late after a suspension
-	telling  sync.Once
-	ended    time.Time                  // when tellEnd was first called; read it after that
+	logging  sync.Once
+	ended    time.Time                  // when logEnd was first called; read it after that
 	overdue  atomic.Pointer[time.Timer] // of the next warning that the work goes on; nil if Resign came first
 	resigned atomic.Bool                // Resign has been called
 	left     chan struct{}              // closed when the first Resign is done
@@ -58,6 +58,7 @@ func newTerm(life context.Context, st *standing, p *backend.Place, margin time.D
 	t.watching.Go(func() {
 		defer forget()
 		t.watchDeadline()
+		go t.tellEnd() // apart, because a listener may resign, and Resign waits for what watches
 	})
 	if st.ready != nil {
 		ctx := backoff.Apart(t.ctx)
@@ -122,8 +123,12 @@ func (t *Term) SessionDeadline() time.Time { return t.s.Deadline() }
 // Check returns nil while the leader's work may begin, and afterwards the cause of the
 // term's end, also if the member still stands. It compares clocks at the moment of the
 // call, so it notices a pause of the process that no timer has noticed yet. Call it just
-// before work that must not be done twice. It does not block.
+// before work that must not be done twice. It does not block. The nil that [Election.Term] returns says
+// [ErrNotFirst].
 func (t *Term) Check() error {
+	if t == nil {
+		return ErrNotFirst
+	}
 	if t.ctx.Err() != nil {
 		return context.Cause(t.ctx)
 	}
@@ -141,12 +146,10 @@ func (t *Term) lose(why error) {
 	t.cancel(&LostError{Election: t.e.name, Token: t.token, Err: why})
 }
 
-// watchDeadline ends the term when its deadline comes. It also logs the end of the term, whatever
-// the cause, because nothing else does before the work has ended.
+// watchDeadline ends the term when its deadline comes. It returns when the term has ended, whatever the cause.
 func (t *Term) watchDeadline() {
 	defer func() {
-		t.tellEnd()
-		if !t.resigned.Load() { // otherwise Resign calls tellEnd, after the member has left
+		if !t.resigned.Load() { // otherwise Resign does, after the member has left
 			t.deadline.Stop()
 		}
 	}()
@@ -163,14 +166,19 @@ func (t *Term) watchDeadline() {
 	}
 }
 
-// tellEnd logs and traces that the term has ended, and then warns from time to time that
-// the work goes on. Only the first call does; the others return when that is done.
-func (t *Term) tellEnd() { t.telling.Do(t.doTellEnd) }
+// tellEnd says that the term has ended.
+func (t *Term) tellEnd() {
+	t.e.over(t)
+	t.logEnd()
+}
 
-func (t *Term) doTellEnd() {
+// logEnd logs and traces that the term has ended, and then warns from time to time that the work goes
+// on. Only the first call does; the others return when that is done.
+func (t *Term) logEnd() { t.logging.Do(t.doLogEnd) }
+
+func (t *Term) doLogEnd() {
 	cause := context.Cause(t.ctx)
 	t.ended = time.Now()
-	t.e.over(t)
 	t.e.o.Logger.Info("term ended", "token", t.token, "cause", cause)
 	t.st.tellLost()
 	t.e.trace(trace.Event{Kind: trace.Ended, Member: t.m, Token: t.token, Err: cause})
@@ -345,15 +353,16 @@ func (t *Term) Delete(ctx context.Context, record string, at backend.Version) er
 // If you cannot wait for that, close the backend. If the process ends, the coordinator ends the
 // session.
 func (t *Term) Resign(ctx context.Context) error {
+	t.cancel(ErrResigned)
+	t.e.over(t) // before anybody waits for this call: a listener that is told may resign too
 	if !t.resigned.CompareAndSwap(false, true) {
 		<-t.left
 		return t.leaveErr
 	}
 	defer close(t.left)
-	t.cancel(ErrResigned)
 	// Leaving does not wait for the goroutines that watched the term: their contexts have ended, so
 	// they do nothing more that counts.
-	t.tellEnd()
+	t.logEnd()
 	if overdue := t.overdue.Load(); overdue != nil {
 		overdue.Stop()
 	}

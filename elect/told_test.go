@@ -14,6 +14,12 @@ import (
 	"github.com/succession-dev/succession/memory"
 )
 
+// several is an error of several parts, whose type is not comparable.
+type several []error
+
+func (s several) Error() string   { return errors.Join(s...).Error() }
+func (s several) Unwrap() []error { return s }
+
 // What the work says when Run is told to end is not lost, and an end in order is one for errors.Is.
 func TestRunToldToEnd(t *testing.T) {
 	shutdown, unsaved := errors.New("shutdown"), errors.New("could not save")
@@ -21,11 +27,18 @@ func TestRunToldToEnd(t *testing.T) {
 		says   func(ctx context.Context) error
 		failed bool
 	}{
-		"nothing":             {func(context.Context) error { return nil }, false},
-		"that it was to end":  {func(ctx context.Context) error { return fmt.Errorf("query: %w", ctx.Err()) }, false},
-		"why it was to end":   {func(ctx context.Context) error { return fmt.Errorf("query: %w", context.Cause(ctx)) }, false},
-		"that it stands down": {func(context.Context) error { return fmt.Errorf("full disk: %w", elect.ErrStepDown) }, false},
-		"that it has failed":  {func(context.Context) error { return unsaved }, true},
+		"nothing":                             {func(context.Context) error { return nil }, false},
+		"that it was to end":                  {func(ctx context.Context) error { return fmt.Errorf("query: %w", ctx.Err()) }, false},
+		"why it was to end":                   {func(ctx context.Context) error { return fmt.Errorf("query: %w", context.Cause(ctx)) }, false},
+		"that it stands down":                 {func(context.Context) error { return fmt.Errorf("full disk: %w", elect.ErrStepDown) }, false},
+		"that it has failed":                  {func(context.Context) error { return unsaved }, true},
+		"both":                                {func(ctx context.Context) error { return errors.Join(ctx.Err(), unsaved) }, true},
+		"that it stands down, and has failed": {func(context.Context) error { return errors.Join(elect.ErrStepDown, unsaved) }, true},
+		"that another lock was lost": {func(context.Context) error {
+			return fmt.Errorf("%w: %w", unsaved, &elect.LostError{Election: "other", Err: elect.ErrRemoved})
+		}, true},
+		"twice that it was to end":          {func(ctx context.Context) error { return errors.Join(ctx.Err(), nil, context.Cause(ctx)) }, false},
+		"something that cannot be compared": {func(ctx context.Context) error { return several{unsaved} }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, c *memory.Coordinator) {
@@ -40,7 +53,7 @@ func TestRunToldToEnd(t *testing.T) {
 				synctest.Wait()
 				cancel(shutdown)
 				err := <-end
-				if errors.Is(err, unsaved) != tt.failed || errors.Is(err, context.Canceled) == tt.failed || errors.Is(err, shutdown) == tt.failed || !strings.Contains(err.Error(), "shutdown") {
+				if errors.Is(err, unsaved) != tt.failed || errors.Is(err, context.Canceled) == tt.failed || errors.Is(err, shutdown) == tt.failed || strings.Count(err.Error(), "shutdown") != 1 {
 					t.Errorf("Run returned %v", err)
 				}
 			})
@@ -67,6 +80,21 @@ func TestRunToldToEnd(t *testing.T) {
 		})
 	})
 
+	t.Run("between terms", func(t *testing.T) {
+		bubble(t, func(t *testing.T, c *memory.Coordinator) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			end := make(chan error, 1)
+			go func() {
+				end <- elect.New(client(t, c, "a"), "reports", nil).Run(ctx, func(context.Context, *elect.Term) error { return elect.ErrStepDown })
+			}()
+			synctest.Wait()
+			cancel(shutdown)
+			if err := <-end; !errors.Is(err, context.Canceled) || !errors.Is(err, shutdown) {
+				t.Errorf("Run returned %v", err)
+			}
+		})
+	})
+
 	t.Run("lost", func(t *testing.T) {
 		bubble(t, func(t *testing.T, c *memory.Coordinator) {
 			var log bytes.Buffer
@@ -78,7 +106,7 @@ func TestRunToldToEnd(t *testing.T) {
 				}
 				b.Expire()
 				<-ctx.Done()
-				return unsaved
+				return errors.Join(ctx.Err(), unsaved)
 			})
 			if err != nil || !strings.Contains(log.String(), "could not save") {
 				t.Errorf("Run returned %v, and the log says\n%s", err, &log)

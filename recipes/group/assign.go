@@ -14,6 +14,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/again"
+	"github.com/succession-dev/succession/internal/ending"
 	"github.com/succession-dev/succession/internal/rendezvous"
 )
 
@@ -121,7 +122,7 @@ func (p *Presence) assign(ctx context.Context, each func(context.Context, func([
 				switch err := p.hold(mineAlone, item, work); {
 				case mineAlone.Err() == nil:
 					cancel(fmt.Errorf("group: item %q: %w", item, err))
-				case !errors.Is(err, context.Canceled):
+				case ending.Failed(mineAlone, err):
 					p.g.o.Logger.Warn("the work on an item failed when it was to end", "item", item, "err", err)
 				}
 			})

@@ -15,6 +15,29 @@ import (
 	"github.com/succession-dev/succession/recipes/group"
 )
 
+// What the function of Run says when Run is told to end is not lost.
+func TestRunToldToEnd(t *testing.T) {
+	unsaved := errors.New("could not save")
+	for _, says := range []error{nil, context.Canceled, unsaved} {
+		bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+			g := group.New(bubble.Client(t, c, "a"), "workers", &group.Options{ID: "a"})
+			ctx, cancel := context.WithCancelCause(t.Context())
+			done := bubble.Go(func() (struct{}, error) {
+				return struct{}{}, g.Run(ctx, func(ctx context.Context, _ *group.Presence) error {
+					<-ctx.Done()
+					return says
+				})
+			})
+			synctest.Wait()
+			cancel(errors.New("shutdown"))
+			<-done.Done
+			if failed := says == unsaved; errors.Is(done.Err, unsaved) != failed || errors.Is(done.Err, context.Canceled) == failed || !strings.Contains(done.Err.Error(), "shutdown") {
+				t.Errorf("after %v Run returned %v", says, done.Err)
+			}
+		})
+	}
+}
+
 // Work that fails when its item becomes another's, or when Assign ends, says so in the log.
 func TestWorkFailsAtItsEnd(t *testing.T) {
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
@@ -26,7 +49,7 @@ func TestWorkFailsAtItsEnd(t *testing.T) {
 		done := bubble.Go(func() (struct{}, error) {
 			return struct{}{}, p.Assign(ctx, []string{"x"}, func(ctx context.Context, _ string, _ *elect.Term) error {
 				<-ctx.Done()
-				return errors.New("could not save")
+				return errors.Join(ctx.Err(), errors.New("could not save"))
 			})
 		})
 		synctest.Wait()

@@ -9,6 +9,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/ending"
 )
 
 // Run keeps this process in the group: it joins, calls fn with the presence, and joins again when
@@ -16,9 +17,10 @@ import (
 // waits for fn, and then leaves. After it has joined again, the member has another token, and not
 // the value that it had set.
 //
-// Run returns what fn returns while it is present, nil included; the cause of ctx, if ctx ends; or
-// an error that does not pass by itself, such as [backend.ErrDenied]. If fn panics, Run leaves and
-// passes the panic on.
+// Run returns what fn returns while it is present, nil included; what fn returned, with the cause of
+// ctx in its text, if ctx ended and fn failed with another error than that; the cause of ctx, which
+// also matches the Err of ctx, if ctx ended otherwise; or an error that does not pass by itself, such as
+// [backend.ErrDenied]. If fn panics, Run leaves and passes the panic on.
 func (g *Group) Run(ctx context.Context, fn func(ctx context.Context, p *Presence) error) error {
 	if fn == nil {
 		return fmt.Errorf("group: %w call of Run: it was given no function", backend.ErrInvalid)
@@ -27,13 +29,13 @@ func (g *Group) Run(ctx context.Context, fn func(ctx context.Context, p *Presenc
 	for {
 		p, err := g.Join(ctx)
 		if err != nil {
-			return err
+			return ending.Ended(ctx, err)
 		}
 		began := time.Now()
 		lost, err := p.during(ctx, fn)
 		switch {
 		case ctx.Err() != nil:
-			return context.Cause(ctx)
+			return ending.Told(ctx, err, lost, elect.ErrLost)
 		case lost == nil:
 			return err
 		}
@@ -42,7 +44,7 @@ func (g *Group) Run(ctx context.Context, fn func(ctx context.Context, p *Presenc
 			wait.Reset()
 		}
 		if err := wait.After(ctx, lost); err != nil {
-			return err
+			return ending.Ended(ctx, err)
 		}
 	}
 }

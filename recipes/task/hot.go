@@ -8,6 +8,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/ending"
 	"github.com/succession-dev/succession/recipes"
 	"github.com/succession-dev/succession/recipes/record"
 )
@@ -19,7 +20,7 @@ import (
 // The context of run ends when ctx ends; when the task is stopped, with the cause [ErrStopped];
 // when the task gets another configuration, with [ErrConfigured]; when somebody moves the task,
 // with [elect.ErrAsked]; and when the run is lost, with an [elect.LostError]. Hot then waits for
-// run, drops what it returns, leaves the line, and stands at its end again. If run returns while
+// run, drops what it returns unless ctx has ended, leaves the line, and stands at its end again. If run returns while
 // its context lasts,
 //
 //   - nil says that the task is finished: that is recorded, and nobody runs the task before the
@@ -27,7 +28,8 @@ import (
 //   - an error is what Hot returns, and what [Status] says of the task until it runs again.
 //
 // If the run is lost before nil is recorded, the task is run again. If ctx ends, Hot returns the
-// cause of ctx; it also returns an error that does not pass by itself, such as [backend.ErrDenied].
+// cause of ctx, or what run returned if that says more than that it was to end, as
+// [elect.Election.Run] does; it also returns an error that does not pass by itself, such as [backend.ErrDenied].
 // Before it returns, run has returned and the machine has left the line, as [elect.Election.Run]
 // says. If run panics, Hot leaves the line and passes the panic on.
 func (s *Standby) Hot(ctx context.Context, task string, run func(context.Context, *Run) error) error {
@@ -74,6 +76,8 @@ func (s *Standby) lead(ctx context.Context, t *elect.Term, task string, waits bo
 	if err == nil {
 		err = run(alive, r)
 		switch {
+		case ctx.Err() != nil && !replaced(t, err):
+			return ending.Told(ctx, err, overOf(alive, t), elect.ErrLost)
 		case r.Check() != nil:
 		case err == nil:
 			err = s.finish(alive, r)

@@ -39,18 +39,23 @@ func during(ctx context.Context, t *elect.Term) (context.Context, context.Cancel
 // machine.
 func outcome(ctx, alive context.Context, t *elect.Term, err error) error {
 	over := overOf(alive, t)
-	var lost *elect.LostError
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case errors.As(err, &lost) && lost.Election == t.Member().Line && lost.Token == t.Token():
-		return nil // the coordinator has refused a write before the term knew of its end
+	case replaced(t, err):
+		return nil
 	case over == nil, errors.Is(over, elect.ErrResigned):
 		return err
 	case errors.Is(over, elect.ErrLost), errors.Is(over, elect.ErrAsked), errors.Is(over, ErrStopped), errors.Is(over, ErrConfigured):
 		return nil
 	}
 	return over
+}
+
+// replaced reports whether err says that t has been lost: the coordinator has refused a write, maybe before t knew of its end.
+func replaced(t *elect.Term, err error) bool {
+	var lost *elect.LostError
+	return errors.As(err, &lost) && lost.Election == t.Member().Line && lost.Token == t.Token()
 }
 
 // overOf returns why work under t must not go on, or nil if it may. It also notices a pause of the

@@ -188,6 +188,29 @@ func TestHot(t *testing.T) {
 	})
 }
 
+// What run says when Hot is told to end is not lost.
+func TestHotToldToEnd(t *testing.T) {
+	unsaved := errors.New("could not save")
+	for _, says := range []error{nil, context.Canceled, unsaved} {
+		bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+			f := newFloor(t, c)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			a := f.stands("a", func(s *task.Standby, _ context.Context) error {
+				return s.Hot(ctx, "orders", func(ctx context.Context, _ *task.Run) error {
+					<-ctx.Done()
+					return says
+				})
+			})
+			ok(t, f.console.Start(t.Context(), "orders"))
+			synctest.Wait()
+			cancel(errors.New("shutdown"))
+			if err := <-a.err; errors.Is(err, unsaved) != (says == unsaved) || !strings.Contains(err.Error(), "shutdown") {
+				t.Errorf("after %v Hot returned %v", says, err)
+			}
+		})
+	}
+}
+
 // nil finishes a task, and an error ends Hot; neither counts when the run has ended before.
 func TestResultOfARun(t *testing.T) {
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
