@@ -18,7 +18,8 @@
 //   - elect: elections, terms, and what observers see. Package operate below it is for operators,
 //     package trace for measurements.
 //   - recipes/lock, queue, barrier, group, record and task: other things that are built on a line.
-//   - zookeeper, etcd, consul and local are the drivers. A program links only those that it imports.
+//   - zookeeper, etcd, consul and local are drivers, and so are postgres and kubernetes, each a module of its own. A program links
+//     only those that it imports.
 //   - memory is a driver for tests: a coordinator inside the process, with faults on demand.
 //   - conformance checks whether a driver, and a coordinator, keep the contract.
 //   - migrate moves a live election from one coordinator to another.
@@ -91,7 +92,7 @@ var (
 // package database/sql, so a program can start before its coordinator. The first call that needs
 // the coordinator connects. [elect.Election] Run, and every call that waits in line, tries again
 // until the coordinator is there; other calls fail with [ErrUnavailable] after the connect timeout,
-// five seconds unless the URL says otherwise.
+// four seconds unless the URL says otherwise.
 //
 // Import the package of each driver that a URL may name. The caller closes the backend.
 //

@@ -20,6 +20,8 @@ func TestArgumentsAreChecked(t *testing.T) {
 		"a name with a slash in front":   made(b, "/reports", nil),
 		"the name of a history":          made(b, "reports.history", nil),
 		"the name of a fence":            made(b, "reports.fence", nil),
+		"the name of a migration's line": made(b, "reports.migrate-both", nil),
+		"the name of a home":             made(b, "reports.spread", nil),
 		"the name of those not ready":    made(b, "reports.unready", nil),
 		"no backend":                     made(nil, "reports", nil),
 		"the zero Election":              new(elect.Election),

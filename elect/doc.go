@@ -63,7 +63,7 @@
 //
 // None of them reorders the line, and none takes part in its safety. A candidate that comes first
 // looks once at who stands behind it, before it leads. If one of them is better, it leaves the line
-// and joins again at the end; a [Yielded] event says so. One candidate is better than another if an
+// and joins again at the end; a [trace.Yielded] event says so. One candidate is better than another if an
 // operator wishes for it; or else if it alone of the two is ready; or else if its priority is
 // larger; or else if it alone is in the site of the last leader. A better candidate that joins
 // never disturbs a leader. So if the leader that resigns is the best of all, it leads again at

@@ -128,8 +128,8 @@ func (e *Election) check() error {
 	if err := backend.CheckName(e.name); err != nil {
 		return fmt.Errorf("elect: %w", err)
 	}
-	if of, ok := naming.ElectionOf(e.name); ok {
-		return fmt.Errorf("elect: %w name %q: an election %q keeps a record of that name; choose another name, such as one with a hyphen for the dot", backend.ErrInvalid, e.name, of)
+	if of, by, kept := naming.Kept(e.name); kept {
+		return fmt.Errorf("elect: %w name %q: something of the election %q (%s) is kept under that name; choose another, such as one with a hyphen for the dot", backend.ErrInvalid, e.name, of, by)
 	}
 	if e.o.History > 0 {
 		_, err := e.historyRecord()

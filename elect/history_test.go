@@ -284,6 +284,9 @@ func TestHistoryIsTheElectionsOwn(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer term.Resign(t.Context())
+		if _, err := term.Put(t.Context(), "others.migrate-records", nil, backend.Any); !errors.Is(err, backend.ErrInvalid) {
+			t.Errorf("a leader may write the list of a migration: %v", err)
+		}
 		if _, err := term.Put(t.Context(), "reports.history", nil, backend.Any); !errors.Is(err, backend.ErrInvalid) {
 			t.Errorf("Put: %v, want ErrInvalid", err)
 		}

@@ -304,9 +304,9 @@ func (t *Term) Get(ctx context.Context, record string) (backend.Record, error) {
 // that there must be no record. Put blocks for about one round trip, on ZooKeeper for two. Its
 // error matches [errors.ErrUnsupported] if the backend has no records.
 //
-// Put fails with [backend.ErrInvalid] for names that belong to the election E itself: E, E.fence,
-// E.history, E.unready, and names below E/, where a record could be taken for a member. Choose
-// another name, such as E-position.
+// Put fails with [backend.ErrInvalid] for names that belong to the election E itself: E, names below E/, where
+// a record could be taken for a member, and those under which something of an election is kept, such as
+// E.fence (docs/recipes.md has the table). Choose another name, such as E-position.
 func (t *Term) Put(ctx context.Context, record string, value []byte, at backend.Version) (backend.Version, error) {
 	if err := t.own(record); err != nil {
 		return 0, err
@@ -315,12 +315,13 @@ func (t *Term) Put(ctx context.Context, record string, value []byte, at backend.
 	return v, t.guarded(err)
 }
 
-// own fails for the names that belong to the election itself.
+// own fails for the names that belong to an election itself.
 func (t *Term) own(record string) error {
-	if e := t.e.name; record == e || record == e+naming.Fence || record == e+naming.History || strings.HasPrefix(record, e+"/") ||
-		record == e+naming.Unready || strings.HasPrefix(record, e+naming.Unready+"/") {
-		return fmt.Errorf("elect: %w record %q: %[3]s, %[3]s%[4]s, %[3]s%[5]s, %[3]s%[6]s and what is below %[3]s/ are the election's own; choose a name beside them, such as %[3]s-position",
-			backend.ErrInvalid, record, e, naming.Fence, naming.History, naming.Unready)
+	if e := t.e.name; record == e || strings.HasPrefix(record, e+"/") {
+		return fmt.Errorf("elect: %w record %q: %s and what is below it are the election's own; choose a name beside it, such as %[3]s-position", backend.ErrInvalid, record, e)
+	}
+	if of, by, kept := naming.Kept(record); kept {
+		return fmt.Errorf("elect: %w record %q: something of %q (%s) is kept under that name; choose another, such as %s-position", backend.ErrInvalid, record, of, by, t.e.name)
 	}
 	return nil
 }

@@ -37,10 +37,10 @@ func (v *view) beside(ctx context.Context, election string, known composite.Guar
 	slices.Sort(all)
 	for _, name := range slices.Compact(all) {
 		rest, begins := strings.CutPrefix(name, election)
-		if !begins || rest == "" || rest[0] != '-' && rest[0] != '.' || known.Has(name) || composite.Own(name) || backend.CheckName(name) != nil {
+		if !begins || rest == "" || rest[0] != '-' && rest[0] != '.' || known.Has(name) || backend.CheckName(name) != nil {
 			continue
 		}
-		if _, owned := naming.ElectionOf(name); owned {
+		if _, _, kept := naming.Kept(name); kept {
 			continue
 		}
 		r, err := from.Get(ctx, name)

@@ -2,9 +2,9 @@
 // job once. It has gocron's Elector and its Locker, on an election and on locks of this project. It is
 // a module of its own, so that users of the library never see gocron.
 //
-//	import succession "github.com/succession-dev/succession/adapters/gocron"
+//	import electgocron "github.com/succession-dev/succession/adapters/gocron"
 //
-//	elector := succession.NewElector(elect.New(b, "jobs", nil))
+//	elector := electgocron.NewElector(elect.New(b, "jobs", nil))
 //	defer elector.Close() // after the scheduler's Shutdown
 //	s, err := gocron.NewScheduler(gocron.WithDistributedElector(elector))
 //	...

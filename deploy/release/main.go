@@ -44,7 +44,7 @@ const (
 var modules = []string{"", command, "postgres", "kubernetes", "metrics/prometheus", "metrics/otel", "adapters/gocron", "adapters/controllerruntime"}
 
 func main() {
-	out := flag.String("o", "release", "the folder that it is written to, which is made")
+	out := flag.String("o", "", "the folder that it is written to, which is made; without it only says what is missing")
 	platforms := flag.String("platforms", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64", "what the command is built for")
 	flag.Parse()
 	if err := release(*out, strings.Split(*platforms, ",")); err != nil {
@@ -72,6 +72,9 @@ func release(out string, platforms []string) error {
 	}
 	if err := ready(root, version); err != nil {
 		return err
+	}
+	if out == "" {
+		return fmt.Errorf("%s is ready; give the folder to write to with -o", version)
 	}
 	if out, err = filepath.Abs(out); err != nil {
 		return err
@@ -112,8 +115,11 @@ func next(root string) (string, error) {
 	return "v" + string(v[1]), nil
 }
 
+// unreleased is what the pages say as long as there is no release.
+var unreleased = map[string]string{"README.md": "before the first release", "SECURITY.md": "There is no release yet", "CHANGELOG.md": "its tag is not set yet"}
+
 // ready fails unless the commit is what the version is to be: nothing is changed, each module needs this version of the
-// library and of its other modules, and the tags are there.
+// library and of its other modules, no page says that there is no release, and the tags are there.
 func ready(root, version string) error {
 	changed, err := git(root, "status", "--porcelain")
 	if err != nil {
@@ -146,6 +152,15 @@ func ready(root, version string) error {
 			if (r.Mod.Path == library || strings.HasPrefix(r.Mod.Path, library+"/")) && r.Mod.Version != version {
 				return fmt.Errorf("%s/go.mod needs %s, and not %s", folder, r.Mod, version)
 			}
+		}
+	}
+	for file, says := range unreleased {
+		text, err := os.ReadFile(filepath.Join(root, file))
+		if err != nil {
+			return err
+		}
+		if bytes.Contains(text, []byte(says)) {
+			return fmt.Errorf("%s still says %q", file, says)
 		}
 	}
 	if len(missing) > 0 {

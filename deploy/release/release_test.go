@@ -38,6 +38,20 @@ func TestRelease(t *testing.T) {
 		said, err := cmd.CombinedOutput()
 		return string(said), err
 	}
+	for file, says := range unreleased {
+		if said, err := make(); err == nil || !strings.Contains(said, "still says") {
+			t.Fatalf("before %s is changed: %v\n%s", file, err, said)
+		}
+		path := filepath.Join(clone, file)
+		text, err := os.ReadFile(path)
+		if err == nil {
+			err = os.WriteFile(path, []byte(strings.ReplaceAll(string(text), says, version)), 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(t, clone, nil, "git", "-c", "user.name=release", "-c", "user.email=release@succession.example", "commit", "--quiet", "-m", "release: "+version, file)
+	}
 	// Without the tags it says which there must be: they are the commands to paste.
 	said, err := make()
 	if err == nil || !strings.Contains(said, "\ngit tag "+version+"\n") {

@@ -37,8 +37,8 @@ type Operator struct {
 // with [backend.ErrInvalid]. The caller still has to close b.
 func New(b backend.Backend, name, by string) *Operator {
 	op := &Operator{b: backend.For(b, name), name: name, by: cmp.Or(by, "somebody"), err: backend.CheckName(name)}
-	if of, ok := naming.ElectionOf(name); ok && op.err == nil {
-		op.err = fmt.Errorf("%w name %q: it is that of a record which an election %q keeps", backend.ErrInvalid, name, of)
+	if of, by, kept := naming.Kept(name); kept && op.err == nil {
+		op.err = fmt.Errorf("%w name %q: something of the election %q (%s) is kept under that name", backend.ErrInvalid, name, of, by)
 	}
 	return op
 }

@@ -16,7 +16,7 @@ import (
 // that the caller may not read, because the rights for a record are enough to write it. CheckFree
 // blocks for about a round trip for each part of the name.
 func CheckFree(ctx context.Context, s backend.Session, name string) error {
-	if line, ok := naming.ElectionOf(name); ok {
+	if line, by, _ := naming.Kept(name); by == naming.Election { // an operator may have to delete what the others keep
 		return fmt.Errorf("record: %w name %q: it belongs to the election, lock, queue or group %q, if there is one, which keeps a fence, a history or the like there; choose another name",
 			backend.ErrInvalid, name, line)
 	}

@@ -6,6 +6,7 @@ package naming
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -168,21 +169,25 @@ func OfElection(election, suffix string) string {
 	return election + suffix
 }
 
-// ElectionOf returns the election whose own record has that name, beside the election itself.
-func ElectionOf(name string) (election string, owned bool) {
+// Kept reports whether the name is one that an election, a migration or package spread keeps something under, and of which election
+// (or, for a migration's note, of which record). No election has such a name: both would write there.
+func Kept(name string) (of string, by Owner, kept bool) {
 	if at := strings.Index(name, Unready+"/"); at > 0 {
-		return name[:at], true
+		return name[:at], Election, true
+	}
+	if strings.HasPrefix(name, Home) {
+		return "", Spread, true // what package spread keeps for all elections
 	}
 	for _, r := range Table {
-		if r.Owner != Election {
-			continue
-		}
-		if election, owned = strings.CutSuffix(name, r.Suffix); owned && election != "" {
-			return election, true
+		if of, found := strings.CutSuffix(name, r.Suffix); found && of != "" && slices.Contains(keepers, r.Owner) {
+			return of, r.Owner, true
 		}
 	}
-	return "", false
+	return "", "", false
 }
+
+// keepers are those in the table whose names begin with the name of an election.
+var keepers = []Owner{Election, Migration, Spread}
 
 // If the name is that of a record which says that a member is not ready, UnreadyMember returns the
 // election and the position of the member.

@@ -49,12 +49,19 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func TestElectionOf(t *testing.T) {
-	for name, want := range map[string]string{
-		"jobs": "", "jobs.fence": "jobs", "a/jobs.history": "a/jobs", "jobs.unready": "jobs", "jobs.unready/7": "jobs", ".fence": "", "jobs-items": "",
+func TestKept(t *testing.T) {
+	type row struct {
+		of string
+		by Owner
+	}
+	for name, want := range map[string]row{
+		"jobs": {}, ".fence": {}, "jobs-items": {}, "jobs.migrate": {},
+		"jobs.fence": {"jobs", Election}, "a/jobs.history": {"a/jobs", Election}, "jobs.unready": {"jobs", Election}, "jobs.unready/7": {"jobs", Election},
+		"jobs.migrate-both": {"jobs", Migration}, "jobs.history.migrate-home": {"jobs.history", Migration},
+		"jobs.spread": {"jobs", Spread}, ".spread": {"", Spread}, ".spread-moves": {"", Spread},
 	} {
-		if got, owned := ElectionOf(name); got != want && owned || owned != (want != "") {
-			t.Errorf("%s belongs to %q, %t; want %q", name, got, owned, want)
+		if of, by, kept := Kept(name); (row{of, by}) != want || kept != (want != row{}) {
+			t.Errorf("%s: %q, %q, %t; want %+v", name, of, by, kept, want)
 		}
 	}
 }

@@ -163,14 +163,14 @@ func (s *Standby) check(task string) error {
 	bad := func(why string) error {
 		return fmt.Errorf("task: %w name of a task %q: %s", backend.ErrInvalid, task, why)
 	}
-	_, owned := naming.ElectionOf(task)
+	_, _, kept := naming.Kept(task)
 	switch {
 	case task == "":
 		return bad("it is empty")
 	case strings.Contains(task, "/"):
 		return bad("it has a slash; use a hyphen or a dot")
-	case owned:
-		return bad(fmt.Sprintf("it ends with %s, %s or %s, as the records do that belong to an election", naming.Fence, naming.History, naming.Unready))
+	case kept:
+		return bad("it ends as the names do under which something of an election is kept, such as " + naming.Fence)
 	}
 	if err := backend.CheckName(s.position(task)); err != nil {
 		return fmt.Errorf("task: %w", err)

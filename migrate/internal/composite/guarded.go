@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/again"
@@ -112,8 +111,8 @@ func parseGuarded(value []byte, election string) (g Guarded, ours bool) {
 		return Guarded{Election: election}, false
 	}
 	g.Records = slices.DeleteFunc(g.Records, func(name string) bool {
-		_, owned := naming.ElectionOf(name)
-		return owned || backend.CheckName(name) != nil || Own(name)
+		_, _, kept := naming.Kept(name)
+		return kept || backend.CheckName(name) != nil
 	})
 	slices.Sort(g.Records)
 	g.Records = slices.Compact(g.Records)
@@ -192,12 +191,6 @@ func (c *candidacy) guardedOnFrom() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.guarded[protocol.From].Records
-}
-
-// Own reports whether the name belongs to a record or a line that migrations, or package spread,
-// keep for themselves.
-func Own(name string) bool {
-	return strings.HasSuffix(name, naming.Home) || strings.HasPrefix(name, naming.Home) || strings.HasSuffix(name, noteSuffix) || strings.HasSuffix(name, guardedSuffix) || strings.HasSuffix(name, marksSuffix)
 }
 
 func unclaimed(election, name string) error {
