@@ -22,6 +22,7 @@ func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, a
 	}
 	record, value := s.b.o.key(m.Line), h.Encode()
 	stands := true
+	sent := false // to pin it, and the answer was lost: nobody else pins it
 	err = s.retry(ctx, func(ctx context.Context) error {
 		for {
 			// The read also finds what an earlier attempt has done if its answer was lost.
@@ -35,7 +36,7 @@ func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, a
 			}
 			pinned := member.Session == ""
 			switch {
-			case pinned && old != nil && string(old.Value) == string(value):
+			case pinned && (sent || old != nil && string(old.Value) == string(value)):
 				return nil
 			case !pinned && !s.present().holds(member.Session):
 				return fmt.Errorf("%w: member %s was joined by another session", backend.ErrDenied, m.Key)
@@ -50,6 +51,7 @@ func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, a
 				ops = append(ops, &api.KVTxnOp{Verb: api.KVUnlock, Key: key, Value: member.Value, Flags: member.Flags, Session: member.Session})
 			}
 			if r, err = s.b.c.write(ctx, ops...); err != nil || len(r.errs) == 0 {
+				sent = sent || !pinned
 				return err
 			}
 			// Something has changed since it was read.

@@ -19,16 +19,17 @@ func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, a
 		return fmt.Errorf("%w: candidates of client-go would not wait behind a member that stays; stop them, and open the backend without as=%s", errors.ErrUnsupported, ClientGo)
 	}
 	_, err := await(ctx, s, func() (struct{}, error) {
+		sent := false // to pin it, and the answer was lost: nobody else pins it
 		q := writing{name: m.Line, cond: backend.If{Member: m}, own: entry(m.Key, s.b.recordName(m.Line)+"#"+strings.TrimPrefix(randomName(""), "-"))}
 		return kit.Retry(s.Context(), s.b.o.backoff(), func(err error) bool { return lost(err) || changed(err) }, func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, s.pin(ctx, q, h.Encode(), at)
+			return struct{}{}, s.pin(ctx, q, h.Encode(), at, &sent)
 		})
 	})
 	return err
 }
 
-// pin pins the guard of q once.
-func (s *session) pin(ctx context.Context, q writing, header []byte, at backend.Version) error {
+// pin pins the guard of q once. It sets sent if the answer was lost.
+func (s *session) pin(ctx context.Context, q writing, header []byte, at backend.Version, sent *bool) error {
 	m := q.cond.Member
 	var self, o *object
 	if err := both(func() (err error) { self, err = s.get(ctx, m.Key, metadata); return err },
@@ -45,7 +46,7 @@ func (s *session) pin(ctx context.Context, q writing, header []byte, at backend.
 		}
 		return fmt.Errorf("%w: member %s was joined by another session", backend.ErrDenied, m.Key)
 	}
-	if value, err := o.value(); err == nil && pinned && o.recordVersion() != backend.Absent && bytes.Equal(value, header) {
+	if value, err := o.value(); pinned && (*sent || err == nil && o.recordVersion() != backend.Absent && bytes.Equal(value, header)) {
 		return nil
 	}
 	if o.recordVersion() != at {
@@ -75,6 +76,7 @@ func (s *session) pin(ctx context.Context, q writing, header []byte, at backend.
 	}
 	q.takeBack(p, o)
 	if _, err = s.b.wire.patch(ctx, s.b.o.TTL, o.Metadata.Name, p); err != nil {
+		*sent = *sent || !pinned && lost(err)
 		return err
 	}
 	s.Go(func() { _ = s.makeItem(s.Context(), m.Key) }) // otherwise whoever meets it does so

@@ -4,6 +4,7 @@ package postgres_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -136,4 +137,36 @@ func TestFaultsOfWrites(t *testing.T) {
 	addr := sharedPostgres(t).Addrs()[0]
 	c := newClient(t, addr, postgres.Options{TTL: ttl})
 	rig.CheckWrites(t, rigClient{c}, c.live(t), newClient(t, addr, postgres.Options{TTL: ttl}).live(t), "faults-of-writes", true)
+}
+
+// They are so too for what goes over the connection of the session, where each statement is prepared before its first use: another client sees
+// the member whose answer is lost before its own does.
+func TestLostAnswerOfPreparedStatement(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	a, b := newClient(t, addr, postgres.Options{TTL: ttl}), newClient(t, addr, postgres.Options{TTL: ttl})
+	s, other := a.live(t), b.live(t)
+	for round := range 3 {
+		for i := range round {
+			join(t, s, fmt.Sprintf("known-%d-%d", round, i), "")
+		}
+		line := fmt.Sprintf("line-%d", round)
+		a.LoseAnswer()
+		joined := make(chan error, 1)
+		go func() {
+			_, err := s.Join(within(t, 20*time.Second), line, "", "")
+			joined <- err
+		}()
+		if _, err := other.WatchLine(within(t, 20*time.Second), line, backend.Line{Version: backend.Absent}); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case err := <-joined:
+			t.Errorf("round %d: the answer was not lost: %v", round, err)
+		default:
+			if err := <-joined; err != nil {
+				t.Error(err)
+			}
+		}
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"runtime/pprof"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -210,10 +211,31 @@ func (c *client) HoldBack(skip int) (held func() bool, release func()) {
 	return c.proxies[0].HoldBack(skip, c.writes)
 }
 
-// writes reports whether a request is for a write that is no heartbeat.
+// writes reports whether a request carries out a write that is no heartbeat. A connection prepares each statement once; that writes nothing.
 func (c *client) writes(request []byte) bool {
+	var statement string // that was parsed last without a name
+	for len(request) >= 5 {
+		kind, length := request[0], int(binary.BigEndian.Uint32(request[1:]))+1
+		if length < 5 || length > len(request) {
+			return false
+		}
+		fields := bytes.SplitN(request[5:length], []byte{0}, 3)
+		request = request[length:]
+		switch {
+		case len(fields) < 3:
+		case kind == 'P' && len(fields[0]) == 0:
+			statement = string(fields[1])
+		case kind == 'B' && c.isWrite(statement, string(fields[1])):
+			return true
+		}
+	}
+	return false
+}
+
+// isWrite reports whether a statement, or one of that name, is a write.
+func (c *client) isWrite(statement, name string) bool {
 	return slices.ContainsFunc([]string{"join", "leave", "pin", "put", "append", "remove"}, func(function string) bool {
-		return bytes.Contains(request, []byte(c.schema+"."+function+"("))
+		return name == "" && strings.Contains(statement, c.schema+"."+function+"(") || strings.HasPrefix(name, "succession_") && strings.HasSuffix(name, "_"+function)
 	})
 }
 

@@ -326,7 +326,7 @@ BEGIN
   ver := @.next(l); -- it also keeps others from writing a record that does not exist yet
   SELECT * INTO now FROM @.record r WHERE r.name = l FOR UPDATE;
   IF owner IS NULL AND now.value = h THEN RETURN; END IF; -- it was done before
-  IF coalesce(now.version, -1) <> at THEN why := 'version'; RETURN; END IF;
+  IF coalesce(now.version, -1) <> at THEN why := CASE WHEN owner IS NULL THEN 'pinned' ELSE 'version' END; RETURN; END IF;
   UPDATE @.member m SET session = NULL WHERE m.line = l AND m.pos = p;
   INSERT INTO @.record VALUES (l, h, ver) ON CONFLICT (name) DO UPDATE SET value = h, version = ver;
 END $$;

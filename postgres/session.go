@@ -32,8 +32,9 @@ type session struct {
 	joining kit.Joins[backend.Joined]
 
 	led      atomic.Bool // it was first in a line at some time
-	main     *conn       // only run uses it
-	spread   float64     // from 0 to 1, so that sessions differ
+	pinned   pinned
+	main     *conn   // only run uses it
+	spread   float64 // from 0 to 1, so that sessions differ
 	listener listener
 	observer observer
 }
@@ -154,6 +155,7 @@ var refusals = map[string]error{
 	"member":  backend.ErrNotMember,
 	"denied":  fmt.Errorf("%w: another session joined the member, or it is no item", backend.ErrDenied),
 	"version": backend.ErrVersion,
+	"pinned":  errPinned,
 	"taken":   backend.ErrTaken,
 	"burnt":   errBurnt,
 }

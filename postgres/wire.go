@@ -188,7 +188,9 @@ func (c *conn) execute(ctx context.Context, sql string, params [][]byte, formats
 	case c.direct:
 		name := c.known[sql]
 		if name == "" {
-			name = fmt.Sprintf("succession_%d", len(c.known))
+			_, function, _ := strings.Cut(sql, c.w.o.Schema+".")
+			function, _, _ = strings.Cut(function, "(")
+			name = fmt.Sprintf("succession_%d_%s", len(c.known), function) // the function is for whoever looks at pg_prepared_statements
 			if _, err := c.Prepare(ctx, name, sql, nil); err != nil {
 				return &pgconn.Result{Err: err}
 			}

@@ -68,6 +68,12 @@ var pinFlaws = []Flaw{
 		session: func(b *Backend, s backend.Session) backend.Session { return &pinAgain{s, b} },
 	},
 	{
+		Name:    "pin looks at the header alone",
+		Breaks:  "Pin: after a lost answer it is refused if somebody has written the header since",
+		Must:    "Pin.lost-written",
+		session: func(b *Backend, s backend.Session) backend.Session { return &pinByHeader{s, b} },
+	},
+	{
 		Name:    "wait behind a seal",
 		Breaks:  "Pin: who stands behind a seal is told to wait",
 		Must:    "Pin.sealed Run.sealed",
@@ -225,6 +231,34 @@ func (s *pinAgain) Pin(ctx context.Context, m backend.Member, h backend.Header, 
 		return backend.ErrVersion
 	}
 	return err
+}
+
+type pinByHeader struct {
+	backend.Session
+	b *Backend
+}
+
+func (s *pinByHeader) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
+	err := s.Session.Pin(ctx, m, h, at)
+	if err != nil || !s.b.takeLost() {
+		return err
+	}
+	// It asks again late, as one does that waits for an answer first.
+	ctx, cancel := context.WithTimeout(ctx, s.TTL()/4)
+	defer cancel()
+	if _, err := s.Watch(ctx, m.Line, versionAfter(ctx, s, m.Line, h)); err == nil {
+		return backend.ErrVersion
+	}
+	return nil
+}
+
+// versionAfter returns the version of the record if it is still h, and otherwise none, so that a watch behind it returns at once.
+func versionAfter(ctx context.Context, s backend.Session, name string, h backend.Header) backend.Version {
+	r, err := s.Get(ctx, name)
+	if err != nil || string(r.Value) != string(h.Encode()) {
+		return backend.Any
+	}
+	return r.Version
 }
 
 type waitBehindSeal struct{ backend.Session }

@@ -156,6 +156,36 @@ var pinRules = []engine.Rule{{
 		}
 	},
 }, {
+	ID: "Pin.lost-written", Title: "a lost answer of Pin is resolved although somebody has written since",
+	Text:  "Where the answer of Pin is lost after it took effect, and another client then writes the header, Pin returns nil, and what the other one has written stays.",
+	Needs: []engine.Fault{engine.LoseAnswer, engine.Pins}, Check: func(t *engine.Trial) {
+		a, b := t.Client(), t.Client()
+		m := a.Join("x")
+		before := a.Line()
+		h := before.Header
+		h.Fence += 5
+		later := h
+		later.Fence += 5
+		s := b.Live()
+		written := t.Go("who writes once the member is pinned", func() error {
+			for l := before; ; {
+				var err error
+				if l, err = s.Line(t.Ctx, b.Election); err != nil {
+					return err
+				}
+				if l.Header == h {
+					_, err = s.Put(t.Ctx, b.Election, later.Encode(), &backend.If{Version: l.Version})
+					return err
+				}
+			}
+		})
+		a.Loses(engine.Pin(m, h, before.Version)) // the driver itself finds out what happened
+		written.Returns(t.Soon())
+		if l := b.Line(); !engine.SameLine(l.Members, []backend.Member{m}) || !l.Members[0].Pinned || l.Header != later {
+			t.Fatalf("after Pin with a lost answer, the line is %s with header %+v", engine.ShowLine(l.Members), l.Header)
+		}
+	},
+}, {
 	ID: "Pin.sealed", Title: "a sealed election says where it went",
 	Text:  "When the leader has pinned its member with a header that is sealed, Ahead of each who waits behind fails with a SealedError with that address, and Ahead of the leader says First with the same token. New members fare as those who wait, and all do when the leader's member has been taken out, where that is not denied.",
 	Needs: []engine.Fault{engine.Pins}, Check: func(t *engine.Trial) {
