@@ -185,7 +185,7 @@ func (e *Election) fresh(ctx context.Context) (backend.Session, error) {
 func (e *Election) Observe(ctx context.Context) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
 		var last State
-		var doubt again.Doubt[State] // an earlier leader is true if an operator has deleted the record with the fence, and its copy
+		var doubted *State // a seemingly earlier state, until the next look
 		var due fenceDue
 		begun, newest := false, uint64(0)
 		var s backend.Session // the session that has read line; nil once a change has been waited for
@@ -205,10 +205,16 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[State, error] {
 			}
 			s = now
 			st, _ := StateOf(line)
+			// A server that lags behind may show an earlier leader to the next session. It is true if the next look shows it again, after a
+			// change or a session time: an operator may have deleted the record with the fence, and its copy. To refresh the session
+			// and look at once, as again.Fresh does, would not do: the present state of a coordinator that was restored is an earlier one, and whoever
+			// was there before is told ErrReset instead, once a heartbeat has found that out.
 			earlier := !st.Vacant() && st.Leader.Token < newest && st != last
-			if st != due.state && doubt.See(st, earlier) != nil {
+			if was := doubted; st != due.state && earlier && (was == nil || *was != st) {
+				doubted = &st
 				return false, nil
 			}
+			doubted = nil
 			if earlier {
 				if wait, err := due.of(ctx, now, e.name, st, line.Header.Fence, j); wait || err != nil {
 					return false, err

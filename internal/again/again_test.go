@@ -3,7 +3,6 @@ package again_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -122,26 +121,40 @@ func TestUntilItsContextEnds(t *testing.T) {
 	}
 }
 
-// A state that seems to be earlier is doubted once, and once more if others were seen in between.
-func TestDoubt(t *testing.T) {
-	var d again.Doubt[int]
-	for i, step := range []struct {
-		now     int
-		earlier bool
-		want    error
-	}{
-		{4, false, nil}, {3, true, again.ErrEarlier}, {2, true, again.ErrEarlier}, {2, true, nil}, // 2 was seen twice
-		{2, true, again.ErrEarlier}, {4, false, nil}, {2, true, again.ErrEarlier}, {2, true, nil},
-	} {
-		if err := d.See(step.now, step.earlier); err != step.want {
-			t.Errorf("step %d: got %v, want %v", i, err, step.want)
+// A session that follows another is refreshed once, and again if that failed.
+func TestFresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(nil).Client("a")
+		defer b.Close()
+		var seen <-chan struct{}
+		refreshed, failure := 0, error(nil)
+		open := func(ctx context.Context) (backend.Session, error) {
+			s, err := b.Session(ctx)
+			return counted{s, &refreshed, &failure}, err
 		}
-	}
-	lines := again.Doubt[[]int]{Same: slices.Equal[[]int]}
-	if err := errors.Join(lines.See([]int{1}, true), lines.See([]int{2}, true)); !again.Passing(err) {
-		t.Errorf("got %v, want what passes", err)
-	}
-	if err := lines.See([]int{2}, true); err != nil {
-		t.Errorf("got %v for what was seen twice", err)
-	}
+		for i, step := range []struct {
+			expire bool
+			err    error
+			want   int // refreshed so often
+		}{{want: 0}, {want: 0}, {expire: true, want: 1}, {want: 1}, {expire: true, err: errEnough, want: 2}, {want: 3}, {want: 3}} {
+			if step.expire {
+				b.Expire()
+			}
+			failure = step.err
+			if s, err := again.Fresh(t.Context(), open, &seen); err != step.err || err == nil && s.Done() != seen || refreshed != step.want {
+				t.Errorf("call %d: %v; refreshed %d times, want %d", i, err, refreshed, step.want)
+			}
+		}
+	})
+}
+
+type counted struct {
+	backend.Session
+	refreshed *int
+	failure   *error
+}
+
+func (s counted) Refresh(context.Context) error {
+	*s.refreshed++
+	return *s.failure
 }

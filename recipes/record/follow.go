@@ -22,21 +22,18 @@ import (
 func (v *Value[T]) Follow(ctx context.Context) iter.Seq2[Entry[T], error] {
 	return func(yield func(Entry[T], error) bool) {
 		var last backend.Version // 0 is no record's version
-		newest := backend.Absent
-		var doubt again.Doubt[backend.Version] // an earlier state, or none, is true if the record was deleted
+		var seen <-chan struct{} // closed when the session has ended that was asked last
 		j := backoff.JitterOf(ctx)
 		err := again.Until(ctx, again.Passing, func() (enough bool, err error) {
-			r, err := v.look(ctx, last, j)
-			if err == nil {
-				err = doubt.See(r.Version, r.Version < newest && r.Version != 0)
-			}
+			s, err := again.Fresh(ctx, v.b.Session, &seen)
 			if err != nil {
 				return false, err
 			}
-			if r.Version == 0 { // there was no change for a session time
-				return false, nil
+			r, err := v.look(ctx, s, last, j)
+			if err != nil || r.Version == 0 { // there was no change for a session time
+				return false, err
 			}
-			last, newest = r.Version, max(newest, r.Version)
+			last = r.Version
 			e, err := v.decode(r)
 			return !yield(e, err), nil
 		})
@@ -48,11 +45,7 @@ func (v *Value[T]) Follow(ctx context.Context) iter.Seq2[Entry[T], error] {
 
 // look waits for about a session time for a state with another version than last. It returns the
 // zero Record if there is none.
-func (v *Value[T]) look(ctx context.Context, last backend.Version, j backoff.Jitter) (r backend.Record, err error) {
-	s, err := v.b.Session(ctx)
-	if err != nil {
-		return r, err
-	}
+func (v *Value[T]) look(ctx context.Context, s backend.Session, last backend.Version, j backoff.Jitter) (r backend.Record, err error) {
 	err = again.ForAWhile(ctx, s, j, func(ctx context.Context) error {
 		got, err := s.Watch(ctx, v.name, last)
 		if err == nil {
