@@ -3,9 +3,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -29,13 +31,19 @@ type cost struct {
 	goroutines float64
 }
 
-// weighed fails the test where one more waiter takes more than most: what the second half of them
-// adds.
-func weighed(t *testing.T, what string, half, all weight, most cost) {
+// each is what one waiter takes of the second half of them: what that half adds.
+func each(half, all weight) cost {
+	const n = waiters / 2
+	return cost{float64(all.bytes-half.bytes) / n / 1024, float64(all.goroutines-half.goroutines) / n}
+}
+
+// judge fails the test where one more waiter takes more than most, in the middle of several measurements: Go keeps memory of stacks that are
+// not used any more, which is now and then some KiB a waiter, in the first half or in the second.
+func judge(t *testing.T, what string, measured []cost, most cost) {
 	t.Helper()
-	n := float64(waiters / 2)
-	c := cost{float64(all.bytes-half.bytes) / n / 1024, float64(all.goroutines-half.goroutines) / n}
-	t.Logf("%s, %s: one more waiter takes %.1f KiB and %.2f goroutines", t.Name(), what, c.kib, c.goroutines)
+	slices.SortFunc(measured, func(a, b cost) int { return cmp.Compare(a.kib, b.kib) })
+	c := measured[len(measured)/2]
+	t.Logf("%s, %s: one more waiter takes %.1f KiB and %.2f goroutines, in the middle of %.1f", t.Name(), what, c.kib, c.goroutines, measured)
 	if c.kib > most.kib || c.goroutines > most.goroutines+0.05 {
 		t.Errorf("that is more than %.0f KiB and %.0f goroutines", most.kib, most.goroutines)
 	}
@@ -88,8 +96,11 @@ func TestWaiters(t *testing.T) {
 			}
 			defer p.stop()
 			for i, k := range kinds {
-				half, all := k.wait(t, p, chosen[0])
-				weighed(t, k.what, half, all, c.most[i])
+				var measured []cost
+				for range 3 {
+					measured = append(measured, each(k.wait(t, p, chosen[0])))
+				}
+				judge(t, k.what, measured, c.most[i])
 			}
 		})
 	}
@@ -172,7 +183,7 @@ func TestWaitersInMemory(t *testing.T) {
 				weights = append(weights, w)
 			}
 		}
-		weighed(t, k.what, weights[0], weights[1], cost{14, 1})
+		judge(t, k.what, []cost{each(weights[0], weights[1])}, cost{14, 1})
 		cancel()
 		all.Wait()
 	}
