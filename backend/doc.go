@@ -165,7 +165,8 @@
 //
 // A lost answer does not mean that nothing happened. In Join, Claim, Leave and Pin the driver
 // itself finds out what happened, because a wrong guess would leave a ghost or let two
-// lead. Put and Delete report [ErrUnavailable], and the caller reads the record again:
+// lead. Another client may have acted on what was done before the driver looks: it may have written the
+// header since a Pin, for example. Put and Delete report [ErrUnavailable], and the caller reads the record again:
 // each write gives a record a version that it never had before. Append and Remove are like Put and
 // Delete.
 //

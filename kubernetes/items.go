@@ -12,7 +12,7 @@ import (
 
 // Append adds an item at the end of the line; see [backend.Items]. Its position is noted before Append returns.
 func (s *session) Append(ctx context.Context, line, value string) (backend.Member, error) {
-	return await(ctx, s, func() (m backend.Member, err error) {
+	return kit.Await(ctx, s.Life, func() (m backend.Member, err error) {
 		name := randomName("item")
 		o := newLease(name, name, map[string]string{memberLabel: s.b.space, idLabel: name, lineLabel: s.b.lineLabel(line)})
 		o.Metadata.Annotations[nameNote] = line
@@ -35,7 +35,7 @@ func (s *session) Append(ctx context.Context, line, value string) (backend.Membe
 // claims the item next has changed that before: see [session.Claim]. If by is no claim for it, the deletion is guarded as writes
 // of records are.
 func (s *session) Remove(ctx context.Context, m, by backend.Member) error {
-	_, err := await(ctx, s, func() (_ struct{}, err error) {
+	_, err := kit.Await(ctx, s.Life, func() (_ struct{}, err error) {
 		ctx := s.Context()
 		if subject, ok := kit.SubjectOf(by); !ok || subject != m.Subject() {
 			var settle func()

@@ -189,7 +189,7 @@ func (s *session) noted(ctx context.Context, m backend.Member, o *object) (*obje
 func (s *session) Leave(ctx context.Context, m backend.Member) error { return s.leaving.Do(ctx, m) }
 
 func (s *session) leaveAlone(ctx context.Context, m backend.Member) error {
-	_, err := await(ctx, s, func() (struct{}, error) { return struct{}{}, s.leave(s.Context(), m) })
+	_, err := kit.Await(ctx, s.Life, func() (struct{}, error) { return struct{}{}, s.leave(s.Context(), m) })
 	return err
 }
 

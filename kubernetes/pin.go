@@ -18,7 +18,7 @@ func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, a
 	if s.b.beside() {
 		return fmt.Errorf("%w: candidates of client-go would not wait behind a member that stays; stop them, and open the backend without as=%s", errors.ErrUnsupported, ClientGo)
 	}
-	_, err := await(ctx, s, func() (struct{}, error) {
+	_, err := kit.Await(ctx, s.Life, func() (struct{}, error) {
 		sent := false // to pin it, and the answer was lost: nobody else pins it
 		q := writing{name: m.Line, cond: backend.If{Member: m}, own: entry(m.Key, s.b.recordName(m.Line)+"#"+strings.TrimPrefix(randomName(""), "-"))}
 		return kit.Retry(s.Context(), s.b.o.backoff(), func(err error) bool { return lost(err) || changed(err) }, func(ctx context.Context) (struct{}, error) {

@@ -57,7 +57,7 @@ func (s *session) writeRecord(ctx context.Context, name string, cond *backend.If
 	if cond != nil {
 		q.cond = *cond
 	}
-	return await(ctx, s, func() (v backend.Version, err error) {
+	return kit.Await(ctx, s.Life, func() (v backend.Version, err error) {
 		ctx := s.Context()
 		if q.guarded() {
 			id := s.b.recordName(name)

@@ -101,7 +101,7 @@ func (b *Backend) begin(ctx context.Context) (*session, error) {
 // Refresh makes lists as fresh as each write that was answered before; see [backend.Refresher]. It renews the session: the version of that
 // write is later than theirs, and lists are asked for that one or a later one.
 func (s *session) Refresh(ctx context.Context) error {
-	_, err := await(ctx, s, func() (struct{}, error) {
+	_, err := kit.Await(ctx, s.Life, func() (struct{}, error) {
 		return kit.Retry(s.Context(), s.b.o.backoff(), lost, func(ctx context.Context) (struct{}, error) { return struct{}{}, s.write(ctx, "") })
 	})
 	return err
@@ -259,26 +259,4 @@ func both(a, b func() error) error {
 		return errA
 	}
 	return errB
-}
-
-// await runs f in a goroutine of the session, and waits for it or for ctx.
-func await[T any](ctx context.Context, s *session, f func() (T, error)) (T, error) {
-	type result struct {
-		v   T
-		err error
-	}
-	var none T
-	done := make(chan result, 1)
-	if !s.Go(func() {
-		v, err := f()
-		done <- result{v, err}
-	}) {
-		return none, s.Ended()
-	}
-	select {
-	case r := <-done:
-		return r.v, r.err
-	case <-ctx.Done():
-		return none, context.Cause(ctx)
-	}
 }

@@ -129,7 +129,7 @@ func (s *session) joined(what joining, a answer) (j backend.Joined, err error) {
 
 // Leave removes m; see [backend.Session]. It is also removed if its caller gives up.
 func (s *session) Leave(ctx context.Context, m backend.Member) error {
-	_, err := s.await(ctx, func() (answer, error) { return answer{}, s.leave(m) })
+	_, err := kit.Await(ctx, s.Life, func() (answer, error) { return answer{}, s.leave(m) })
 	return err
 }
 

@@ -127,7 +127,7 @@ func (s *session) WatchLine(ctx context.Context, line string, after backend.Line
 // Pin makes m outlive the session, and writes the header in the same transaction; see
 // [backend.Pinner]. It may be repeated.
 func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
-	_, err := s.await(ctx, func() (answer, error) {
+	_, err := kit.Await(ctx, s.Life, func() (answer, error) {
 		before := s.pinned.has(m)
 		unknown := false // an answer was lost
 		a, err := kit.Retry(ctx, s.b.o.backoff(), lost, func(context.Context) (answer, error) {

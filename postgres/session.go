@@ -232,7 +232,7 @@ func (s *session) ask(c *conn, limit time.Duration, q request) (answer, error) {
 
 // once sends a request once, because it must not be done twice.
 func (s *session) once(ctx context.Context, function string, args ...any) (answer, error) {
-	return s.await(ctx, func() (answer, error) {
+	return kit.Await(ctx, s.Life, func() (answer, error) {
 		var a answer
 		err := s.b.wire.with(s.Context(), func(c *conn) (err error) {
 			a, err = s.ask(c, s.b.o.TTL, request{function: function, args: args})
@@ -244,7 +244,7 @@ func (s *session) once(ctx context.Context, function string, args ...any) (answe
 
 // repeat sends a request until it is answered.
 func (s *session) repeat(ctx context.Context, function string, args ...any) (answer, error) {
-	return s.await(ctx, func() (answer, error) { return s.again(ctx, function, args...) })
+	return kit.Await(ctx, s.Life, func() (answer, error) { return s.again(ctx, function, args...) })
 }
 
 // again is repeat in the caller's goroutine. It goes on with what was sent when ctx ends.
@@ -252,27 +252,6 @@ func (s *session) again(ctx context.Context, function string, args ...any) (answ
 	return kit.Retry(ctx, s.b.o.backoff(), lost, func(context.Context) (answer, error) {
 		return s.send(s.b.o.attempt(), request{function: function, args: args})
 	})
-}
-
-// await runs f in a goroutine of the session, and waits for it or for ctx.
-func (s *session) await(ctx context.Context, f func() (answer, error)) (answer, error) {
-	type result struct {
-		a   answer
-		err error
-	}
-	done := make(chan result, 1)
-	if !s.Go(func() {
-		a, err := f()
-		done <- result{a, err}
-	}) {
-		return answer{}, s.Ended()
-	}
-	select {
-	case r := <-done:
-		return r.a, r.err
-	case <-ctx.Done():
-		return answer{}, context.Cause(ctx)
-	}
 }
 
 // release makes the database end the session. It tries for a TTL: then other sessions end it.

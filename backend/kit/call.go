@@ -213,16 +213,39 @@ func (l *Life) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
+// Await runs f in a goroutine of the session, and returns what it returns. If ctx ends first, Await returns the cause of ctx, and
+// f goes on: it may have sent what must be seen through. f gets no context for that reason; it ends when the session does.
+func Await[T any](ctx context.Context, l *Life, f func() (T, error)) (T, error) {
+	type result struct {
+		v   T
+		err error
+	}
+	var none T
+	done := make(chan result, 1)
+	if !l.Go(func() {
+		v, err := f()
+		done <- result{v, err}
+	}) {
+		return none, l.Ended()
+	}
+	select {
+	case r := <-done:
+		return r.v, r.err
+	case <-ctx.Done():
+		return none, context.Cause(ctx)
+	}
+}
+
 // Retry calls f until it succeeds, or fails with an error that does not pass by itself: passing
-// returns false for it. It pauses between the calls. If ctx ends in a pause, it returns the cause
-// of ctx.
+// returns false for it. It pauses between the calls. If ctx ends in a pause, it returns
+// [backoff.Backoff.Cause]: the cause of ctx, and why it was called again.
 func Retry[T any](ctx context.Context, pause backoff.Backoff, passing func(error) bool, f func(ctx context.Context) (T, error)) (T, error) {
 	for {
 		v, err := f(ctx)
 		if err == nil || !passing(err) {
 			return v, err
 		}
-		if err := pause.Sleep(ctx); err != nil {
+		if err := pause.After(ctx, err); err != nil {
 			var none T
 			return none, err
 		}

@@ -114,10 +114,10 @@ func (s *session) Gone(ctx context.Context, m backend.Member) error {
 	return err
 }
 
-// Pin can be repeated, because the server notices if it was done before.
+// Pin can be repeated, because the server notices if it was done before, also if another client has written the header since.
 func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
 	q := about(m)
-	q.Name, q.Value, q.RecordVersion = m.Line, h.Encode(), int64(at)
+	q.Name, q.Value, q.RecordVersion, q.Once = m.Line, h.Encode(), int64(at), rand.Text()
 	_, err := s.do(ctx, repeat, "pin", q)
 	return err
 }

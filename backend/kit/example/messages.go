@@ -13,7 +13,8 @@ type request struct {
 	Place         *uint64 // the position in front of the member, or its own, that the client knows, with RecordVersion; nil if it does not wait for another
 	Name          string  // of a record
 	Value         []byte
-	RecordVersion int64 // 0 for any, -1 for a record that does not exist
+	RecordVersion int64  // 0 for any, -1 for a record that does not exist
+	Once          string // by this the server knows a pin that it has done before
 }
 
 // An answer is the body of an answer with status 200. Other statuses have no fields.
@@ -24,11 +25,12 @@ type answer struct {
 	record
 }
 
-// An entry is a member of a line. Session is empty if the member is pinned.
+// An entry is a member of a line. Session is empty if the member is pinned, by the request with that Once.
 type entry struct {
 	Key, Session string
 	Value        []byte
 	Position     uint64
+	Once         string
 }
 
 type record struct {

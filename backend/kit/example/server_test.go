@@ -99,7 +99,7 @@ func (s *server) operate(op string, q *request, a *answer) int {
 			return missing
 		case i < 0:
 			i = len(s.lines[q.Line])
-			s.lines[q.Line] = append(s.lines[q.Line], entry{q.Key, q.Session, q.Value, s.change()})
+			s.lines[q.Line] = append(s.lines[q.Line], entry{Key: q.Key, Session: q.Session, Value: q.Value, Position: s.change()})
 		}
 		a.Line = slices.Clone(s.lines[q.Line][i : i+1])
 	case "/leave":
@@ -135,12 +135,14 @@ func (s *server) operate(op string, q *request, a *answer) int {
 			return missing
 		case !s.owns(q, i):
 			return http.StatusForbidden
-		case s.lines[q.Line][i].Session == "" && bytes.Equal(s.record(q.Name).Value, q.Value):
+		case s.lines[q.Line][i].Once == q.Once:
 			return ok // it was done before
+		case s.lines[q.Line][i].Session == "" && bytes.Equal(s.record(q.Name).Value, q.Value):
+			return ok
 		case !s.may(q):
 			return http.StatusPreconditionFailed
 		}
-		s.lines[q.Line][i].Session = ""
+		s.lines[q.Line][i].Session, s.lines[q.Line][i].Once = "", q.Once
 		s.records[q.Name] = record{q.Value, int64(s.change())}
 	case "/get", "/watch": // a get has version 0, which no record has
 		if a.record = s.record(q.Name); a.Version == q.RecordVersion {
