@@ -117,5 +117,5 @@ func (o *Options) quiet() backoff.Backoff {
 	return backoff.Backoff{Min: max(minPause, min(time.Second/2, o.TTL/8)), Max: max(minPause, min(time.Second, o.TTL/2))}
 }
 
-// look returns how often those who have no query of their own are looked for.
+// look returns the time between two reads for waiters that have no query of their own.
 func (o *Options) look() time.Duration { return max(minPause, min(time.Second, o.TTL/8)) }

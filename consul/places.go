@@ -202,8 +202,8 @@ func (s *session) ration() {
 	}
 }
 
-// rank is least for the most urgent topic. As long as a leader does not know that its member was
-// removed, the next one leads beside it. The caller holds s.mu.
+// rank is smaller for a more urgent topic. First come leaders that watch their own member: until one hears
+// that it was removed, the next one leads beside it. The caller holds s.mu.
 func (s *session) rank(on topic) int {
 	switch {
 	case on.member == 0:

@@ -236,8 +236,8 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[State, error] {
 	}
 }
 
-// A fenceDue is until when an observer waits for the first in line to raise the fence to its copy, which a candidate of this project
-// does before it leads. It is zero as long as the observer does not wait for that.
+// A fenceDue says how long an observer still waits for the first in line to raise the fence to its copy. Candidates of this project do
+// that before they lead. It is zero if the observer does not wait.
 type fenceDue struct {
 	state State // in which the fence is missing
 	till  time.Time

@@ -233,9 +233,9 @@ func (t *Term) heed(p *backend.Place) {
 	}
 }
 
-// retry calls watch again and again, until ctx ends with the term, or the backend says
-// that it cannot watch. It ends the term when watch says that the member or the session
-// has gone, or that the election has moved.
+// retry calls watch again and again, until ctx ends with the term, or an error proves that the term is
+// over: the member or the session has gone, or the election has moved. Such an error ends the term. After
+// any other error retry pauses.
 func (t *Term) retry(ctx context.Context, watch func() error) {
 	wait := backoff.New(ctx)
 	for ctx.Err() == nil {

@@ -2,7 +2,7 @@
 // needed, neither a custom resource nor a controller. Applications open it by URL, such as kubernetes://NAMESPACE/PREFIX
 // ([Open]), or with a *rest.Config ([New]).
 //
-// Who runs leader election of client-go today finds the way in docs/kubernetes.md.
+// If you use client-go's leader election today, read docs/kubernetes.md.
 //
 // # Objects
 //
@@ -28,7 +28,8 @@
 //
 // Waiting (L3): a watch of all that belongs to one session: its Lease, and its members. Whoever waits for a member watches its
 // session; a process has one watch for each session that it waits for. Each session watches itself. If that watch does not tell
-// of its own renewals, all are opened anew, and all who wait look. So is one alone that does not tell of renewals of which a list does.
+// of its own renewals, all are opened anew, and all who wait look. If a list shows a
+// renewal that a watch has not told of, that watch alone is opened anew.
 //
 // # Guarded writes
 //
@@ -37,8 +38,8 @@
 // Whoever becomes first finds that all in front have gone, then reads that list, and changes (stamps) what is listed. So a write
 // that is still on its way meets another version. A write whose guard was found standing was read before the guard went, and so
 // before the stamp. No clock is involved, and it does not matter who has taken the guard out. Pins are such writes of the record
-// of the line itself. Of a member whose session has ended nobody believes that it is not pinned before it has stamped that
-// record, if it lists a pin. Whoever claims an item stamps the item.
+// of the line itself. If the
+// record lists a pin, nobody takes a member whose session has ended for one that is not pinned before it has stamped the record. Whoever claims an item stamps the item.
 //
 // # The deadline
 //
@@ -81,8 +82,8 @@
 //  7. If our leader's lock is cleared, its watch tells it, and it takes it back by a write on that version: nobody has had it since. If
 //     somebody has, which leaseTransitions says, or the holder, its member goes: at once in this process, and then in the line.
 //     So does one whose lock could not be renewed until its deadline. The session and its other members stand.
-//  8. Who leaves keeps the lock until its member has gone, and then leaves it as it is if somebody stands in line: that one takes it by 4. If nobody
-//     does, it clears it, as client-go does. A leader that crashes does neither: its heir and client-go's candidates compete for it.
+//  8. A leader that leaves keeps the lock until its member has gone. If another member stands then, it leaves the lock as it is, and that member
+//     takes it by 4. If none does, it clears the lock, as client-go does. A leader that crashes does neither: its heir and client-go's candidates compete for it.
 //
 // Between 7's clearing and the taking back a candidate of client-go may look, once in its RetryPeriod, and take it. Two lead then, until our leader is
 // told: milliseconds. That is client-go's doing, and happens to its own leaders for up to RetryPeriod. What its leaders do while

@@ -76,7 +76,7 @@ func (h *hub) enter(w *waiter, selectors []string, version int64) (missed bool, 
 		for _, selector := range selectors {
 			if x := h.streams[selector]; x != nil && x.waiting[w] {
 				if delete(x.waiting, w); len(x.waiting) == 0 && !x.kept {
-					// Who waits again soon finds it still there.
+					// A caller that waits again soon finds it still there.
 					time.AfterFunc(h.s.b.o.TTL/8, func() { h.close(selector, x) })
 				}
 			}

@@ -36,7 +36,7 @@ func (s *session) standing(ctx context.Context, line, accept string) (members []
 	}
 	slices.SortFunc(members, byPosition)
 	if record != nil || len(members) != len(l.items) {
-		// It may have been written since: by who has gone, for who stands.
+		// A member that has gone, or one that stands, may have written it since.
 		record, err = s.record(ctx, line, whole)
 	}
 	return members, record, err

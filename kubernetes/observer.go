@@ -18,8 +18,8 @@ type sight struct {
 	heard clock.Instant // when a watch has told of it last, or it was seen first
 }
 
-// A past is what has gone for good: members and sessions, whose names and UIDs never come again. It remembers the newest ones:
-// nothing rests on the others, as no list is older than one that has shown that they are not there.
+// A past is what has gone for good: members and sessions, whose names and UIDs never come again. It remembers the newest ones.
+// An older one may be forgotten: a list has shown that it is gone, and no later list is older than that one.
 type past struct {
 	members  memory // by key
 	sessions memory // by UID

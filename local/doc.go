@@ -178,7 +178,7 @@
 //     one. In front of that one nobody joins. (Line, Head, Free, Survey)
 //   - Records are in @state alone, and so is whether a member is pinned. (Get, List, Watch, Gone)
 //   - Writers hold the lock of the name, so nothing changes meanwhile. (Join, Put, Pin, Remove, guarded writes)
-//   - Each change of one of the two files wakes those who watch the name. Who has been woken reads both.
+//   - Each change of one of the two files wakes those who watch the name. Each waiter that wakes reads both.
 //
 // Joining (L1): under the lock, Join takes the next number, makes and locks
 // the FIFO, and then writes the member into @line. A FIFO that neither file lists is no

@@ -33,7 +33,7 @@ type listener struct {
 	changed   bool
 	jobs      []job
 	came      chan struct{} // holds one if there are jobs
-	told      bool          // a waiter was, and may have a job for the connection now
+	told      bool          // a waiter was just woken, and may soon have a job for the connection
 	resting   net.Conn      // the connection while it waits for notices, and nil otherwise
 	until     time.Time     // until when it waits
 	lingers   bool          // the connection waits for jobs
@@ -159,7 +159,8 @@ func (l *listener) rest(conn net.Conn, until time.Time) bool {
 	return l.resting != nil && !l.own.Load()
 }
 
-// rise reports whether the read has failed, if it has, because the rest was over. What such an error is depends on the connection.
+// rise ends the rest. It reports whether a read that has failed did so because the rest was over: connections report that with
+// different errors.
 func (l *listener) rise(conn net.Conn) (over bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -169,8 +170,8 @@ func (l *listener) rise(conn net.Conn) (over bool) {
 	return over
 }
 
-// linger returns when there is a job, if a waiter was told of a notice: it is about to look, and to end a rest for that takes
-// longer than to wait for it.
+// linger waits for the job of a waiter that was just woken, for 2 ms at most: to rest, and to end the rest for that job, would take
+// longer.
 func (l *listener) linger() {
 	l.mu.Lock()
 	l.lingers, l.told = l.told, false

@@ -46,9 +46,9 @@
 // session then makes a quorum write on its next connection, after which an earlier create
 // is either visible or refused. It looks for a znode whose owner is this session. It cannot use a
 // mark in the name, because LeaderElectionSupport accepts none; names have the marks of other
-// libraries only for those libraries. Joins of one session in one line run one after another, so
-// there is at most one member to find. If the session cannot find out, it ends, and the member goes
-// with it.
+// libraries only for those libraries. Joins run at the same time; a join that looks for its member keeps
+// the others of that line out. So each member of the session that it does not know then is one whose create
+// was not answered. If the session cannot find out, it ends, and the member goes with it.
 //
 // Reading (L2): a session has one TCP connection at a time, and only to servers that have
 // come as far as the session has seen. The list and the header are read at the same time.

@@ -1,5 +1,5 @@
-// Package ending reads what the function of a caller has returned that was told to end. It is for what calls such a function again and
-// again, while the process leads or is present.
+// Package ending decides whether a function that was told to end has returned an error of its own, or only repeats the order. It is for
+// loops that call such a function whenever the process leads, or is present.
 package ending
 
 import (

@@ -1,5 +1,5 @@
 // Package naming has the table of all names that this module uses beside the name of an election, a
-// lock, a queue or another recipe. No other package makes such a name, or splits one.
+// lock, a queue or another recipe. No other package writes a suffix.
 //
 // If a name goes on after its suffix, as in NAME-values/7, a position, an item or a task follows.
 package naming

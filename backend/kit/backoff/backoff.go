@@ -52,8 +52,8 @@ func (b *Backoff) After(ctx context.Context, why error) error {
 
 // Cause returns the cause of ctx, which has ended. If an attempt has failed since Reset, the error
 // also says why the last one did, so that the caller who has set a time limit learns what took so
-// long. It matches [backend.ErrUnavailable] if that is why, and otherwise only the cause: what an attempt has found that was then
-// repeated is no result. It may even be about something of which the caller does not know, such as a member of somebody else.
+// long. If it failed with [backend.ErrUnavailable], the error matches that too. It matches nothing else that an attempt has returned, because the
+// attempt was repeated, and may have been about something that the caller does not know, such as another member.
 func (b *Backoff) Cause(ctx context.Context) error {
 	if b.why == nil {
 		return context.Cause(ctx)

@@ -83,8 +83,8 @@ func (s *session) strangerGone(ctx context.Context, m backend.Member) error {
 }
 
 // patientUntil returns when the next of the session's candidacies in the line loses its
-// patience; zero for never. One that has lost it has been told so by Ahead, and may be there for as long as From cannot be reached: for it
-// nobody looks again, which would be without a pause.
+// patience; zero for never. One that has lost it does not count: Ahead has told it, and
+// it may stay for as long as From cannot be reached. If it counted, the others would look without a pause.
 func (s *session) patientUntil(line string) (until time.Time) {
 	now := time.Now()
 	s.mu.Lock()
