@@ -96,7 +96,8 @@ type client struct {
 	proxy    *proxy.Proxy
 	admin    *rest.Config // of the server, and not of the proxy
 	requests atomic.Int64
-	lose     atomic.Bool // the answer to the next write
+	lose     atomic.Bool                  // the answer to the next write
+	lost     func(req *http.Request) bool // called after each request that is answered; if it reports true, the answer is lost
 
 	mu   sync.Mutex
 	hold *hold // nil for none
@@ -160,6 +161,11 @@ func (o *observed) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, errors.New("the connection is broken")
 	}
 	resp, err := o.RoundTripper.RoundTrip(req)
+	if err == nil && o.by.lost != nil && o.by.lost(req) {
+		err = errors.New("the answer was lost")
+		resp.Body.Close()
+		return nil, err
+	}
 	if err != nil || !write(req) || !o.by.lose.CompareAndSwap(true, false) {
 		return resp, err
 	}
