@@ -87,7 +87,7 @@ func TestAskedByWhom(t *testing.T) {
 					t.Errorf("the leader is told %v; want %q", err, tt.want)
 				}
 				term.Resign(t.Context())
-				past := virtual.Must[[]elect.Past](t)(e.History(t.Context()))
+				past := virtual.Must[[]operate.Past](t)(operate.New(b, "e", "").History(t.Context()))
 				if len(past) != 1 || past[0].Why != tt.want {
 					t.Errorf("the history is %+v; want %q", past, tt.want)
 				}

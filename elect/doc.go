@@ -84,7 +84,7 @@
 // # History
 //
 // With [Options] History, leaders write down who led when and why that ended, in a record
-// beside the election. [Election.History] reads it. It is for people who ask what happened:
+// beside the election. Package operate reads it. It is for people who ask what happened:
 // nothing waits for it, and nothing depends on it.
 //
 // # What it does not promise

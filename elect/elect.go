@@ -15,6 +15,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/naming"
+	"github.com/succession-dev/succession/internal/past"
 	"github.com/succession-dev/succession/internal/value"
 )
 
@@ -63,7 +64,7 @@ type Options struct {
 	// Site says where this candidate is, such as a data center, in one line. Of candidates with the
 	// same priority, those in the site of the last leader are preferred.
 	Site string
-	// History is how many terms the election's history keeps; see [Election.History]. A
+	// History is how many terms the election's history keeps, which package operate reads. A
 	// term then writes the history twice, when it has begun and when it has ended, which
 	// delays neither. Give all candidates the same number, because each one that writes cuts the
 	// history to its own number. Zero means that this candidate writes none. Members that are first
@@ -132,8 +133,9 @@ func (e *Election) check() error {
 		return fmt.Errorf("elect: %w name %q: something of the election %q (%s) is kept under that name; choose another, such as one with a hyphen for the dot", backend.ErrInvalid, e.name, of, by)
 	}
 	if e.o.History > 0 {
-		_, err := e.historyRecord()
-		return err
+		if _, err := past.Record(e.name); err != nil {
+			return fmt.Errorf("elect: %w", err)
+		}
 	}
 	return nil
 }

@@ -22,10 +22,10 @@ func remembers(b backend.Backend, id string, n int) *elect.Election {
 }
 
 // tells returns the history, as ID and why, when nothing goes on any more.
-func tells(t *testing.T, e *elect.Election) (lines []string) {
+func tells(t *testing.T, b backend.Backend) (lines []string) {
 	t.Helper()
 	synctest.Wait()
-	terms, err := e.History(t.Context())
+	terms, err := operate.New(b, "reports", "").History(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,9 +45,9 @@ func tells(t *testing.T, e *elect.Election) (lines []string) {
 	return lines
 }
 
-func checkHistory(t *testing.T, e *elect.Election, want ...string) {
+func checkHistory(t *testing.T, b backend.Backend, want ...string) {
 	t.Helper()
-	if got := tells(t, e); fmt.Sprint(got) != fmt.Sprint(want) {
+	if got := tells(t, b); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("the history is %q, want %q", got, want)
 	}
 }
@@ -92,7 +92,7 @@ func TestHistorySaysWhyATermEnded(t *testing.T) {
 				b := client(t, c, "a")
 				a := run(first, remembers(b, "a", 5))
 				<-a.terms
-				checkHistory(t, remembers(client(t, c, "observer"), "o", 0), "a lasts")
+				checkHistory(t, client(t, c, "observer"), "a lasts")
 				next := run(ctx, remembers(client(t, c, "b"), "b", 5))
 				synctest.Wait()
 				time.Sleep(time.Second)
@@ -100,7 +100,7 @@ func TestHistorySaysWhyATermEnded(t *testing.T) {
 				tt.end(t, c, b, a, stop)
 				<-next.terms
 				time.Sleep(time.Second) // both write
-				lines := tells(t, remembers(client(t, c, "observer"), "o", 0))
+				lines := tells(t, client(t, c, "observer"))
 				if len(lines) != 2 || !strings.HasPrefix(lines[0], "a ") || !strings.Contains(lines[0], tt.want) || lines[1] != "b lasts" {
 					t.Errorf("the history is %q; want that a led until %q, and that b leads", lines, tt.want)
 				}
@@ -169,12 +169,12 @@ func TestHistoryIsBounded(t *testing.T) {
 		for i := range 5 {
 			lead(fmt.Sprint(i), 3)
 		}
-		checkHistory(t, remembers(b, "o", 0), "2 resigned", "3 resigned", "4 resigned")
+		checkHistory(t, b, "2 resigned", "3 resigned", "4 resigned")
 		long := strings.Repeat("x", backend.MaxValue)
 		for range 70 {
 			lead(long, 1000)
 		}
-		if terms := tells(t, remembers(b, "o", 0)); len(terms) < 50 || len(terms) > backend.MaxRecord/backend.MaxValue {
+		if terms := tells(t, b); len(terms) < 50 || len(terms) > backend.MaxRecord/backend.MaxValue {
 			t.Errorf("the history has %d terms whose IDs have %d bytes; want as many as a record of %d bytes can have", len(terms), backend.MaxValue, backend.MaxRecord)
 		}
 	})
@@ -201,7 +201,7 @@ func TestHistoryBelievesNoClockOfOthers(t *testing.T) {
 		if err := term.Resign(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		past, err := remembers(b, "o", 0).History(t.Context())
+		past, err := operate.New(b, "reports", "").History(t.Context())
 		if err != nil || len(past) != 4 {
 			t.Fatal(past, err)
 		}
@@ -230,14 +230,14 @@ func TestNoHistory(t *testing.T) {
 		if r := c.Record("reports.history"); r.Version != backend.Absent {
 			t.Errorf("there is a history: %s", r.Value)
 		}
-		checkHistory(t, remembers(b, "a", 0))
+		checkHistory(t, b)
 	})
 	bubble(t, func(t *testing.T, c *memory.Coordinator) {
 		ctx, cancel := context.WithCancel(t.Context())
-		e := remembers(bare{client(t, c, "a"), new(atomic.Int64)}, "a", 5)
-		r := run(ctx, e)
+		lacks := bare{client(t, c, "a"), new(atomic.Int64)}
+		r := run(ctx, remembers(lacks, "a", 5))
 		<-r.terms
-		if _, err := e.History(ctx); !errors.Is(err, errors.ErrUnsupported) {
+		if _, err := operate.New(lacks, "reports", "").History(ctx); !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("History without records: %v, want ErrUnsupported", err)
 		}
 		cancel()
@@ -269,7 +269,7 @@ func TestHistoryOverwritesNothing(t *testing.T) {
 			if r := c.Record("reports.history"); string(r.Value) != theirs {
 				t.Errorf("the record was %q and is %q", theirs, r.Value)
 			}
-			if _, err := remembers(b, "a", 5).History(t.Context()); err == nil || !strings.Contains(err.Error(), "reports.history") {
+			if _, err := operate.New(b, "reports", "").History(t.Context()); err == nil || !strings.Contains(err.Error(), "reports.history") {
 				t.Errorf("History says %v of %q", err, theirs)
 			}
 		}

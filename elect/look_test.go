@@ -122,7 +122,6 @@ func TestLookingIsRefused(t *testing.T) {
 	state := func(ctx context.Context, e *elect.Election) error { _, err := e.State(ctx); return err }
 	leader := func(ctx context.Context, e *elect.Election) error { _, err := e.Leader(ctx); return err }
 	line := func(ctx context.Context, e *elect.Election) error { _, _, err := e.Line(ctx); return err }
-	history := func(ctx context.Context, e *elect.Election) error { _, err := e.History(ctx); return err }
 	observe := func(ctx context.Context, e *elect.Election) (err error) {
 		for _, err = range e.Observe(ctx) {
 		}
@@ -146,7 +145,6 @@ func TestLookingIsRefused(t *testing.T) {
 			}
 			return nil
 		}}, line, false},
-		{"History", other{get: no}, history, false},
 		{"Observe: the head", other{head: func(*backend.Line) error { return backend.ErrDenied }}, observe, false},
 		{"Observe: the leader", other{gone: func() error { return backend.ErrDenied }}, observe, false},
 		{"Observe: the line", other{watchLine: no}, observe, true},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/memory"
 )
@@ -58,7 +59,7 @@ func TestUnreadyLeaderThatCannotLook(t *testing.T) {
 func TestHistoryThatCannotBeRead(t *testing.T) {
 	bubble(t, func(t *testing.T, c *memory.Coordinator) {
 		b := client(t, c, "a")
-		if _, err := elect.New(b, strings.Repeat("x", backend.MaxName), nil).History(t.Context()); !errors.Is(err, backend.ErrInvalid) {
+		if _, err := operate.New(b, strings.Repeat("x", backend.MaxName), "").History(t.Context()); !errors.Is(err, backend.ErrInvalid) {
 			t.Errorf("of a name that is too long: %v", err)
 		}
 		for text, ok := range map[string]bool{
@@ -69,12 +70,12 @@ func TestHistoryThatCannotBeRead(t *testing.T) {
 			`{"history":1,"terms":[`:             false,
 			`{"history":1,"terms":[{"id":"a"}]}`: true,
 		} {
-			if _, err := elect.HistoryOf(backend.Record{Value: []byte(text), Version: 1}); (err == nil) != ok {
+			if _, err := operate.HistoryOf(backend.Record{Value: []byte(text), Version: 1}); (err == nil) != ok {
 				t.Errorf("%s: %v", text, err)
 			}
 		}
 		b.Close()
-		if _, err := elect.New(b, "reports", nil).History(t.Context()); !errors.Is(err, backend.ErrClosed) {
+		if _, err := operate.New(b, "reports", "").History(t.Context()); !errors.Is(err, backend.ErrClosed) {
 			t.Errorf("of a backend that is closed: %v", err)
 		}
 	})
@@ -120,12 +121,12 @@ func TestHistoryThroughFailures(t *testing.T) {
 		b := as(t, c, "a", other{get: fail(&gets), put: fail(&puts)})
 		term := lead(t, b, &elect.Options{ID: "a", History: 5})
 		time.Sleep(time.Minute)
-		past, err := elect.New(client(t, c, "reader"), "reports", nil).History(t.Context())
+		past, err := operate.New(client(t, c, "reader"), "reports", "").History(t.Context())
 		if err != nil || len(past) != 1 || past[0].ID != "a" || !past[0].Ended.IsZero() {
 			t.Errorf("while it leads: %+v, %v", past, err)
 		}
 		term.Resign(t.Context())
-		past, err = elect.New(client(t, c, "reader"), "reports", nil).History(t.Context())
+		past, err = operate.New(client(t, c, "reader"), "reports", "").History(t.Context())
 		if err != nil || len(past) != 1 || past[0].Why != "resigned" || past[0].Ended.IsZero() {
 			t.Errorf("after its term: %+v, %v", past, err)
 		}
@@ -144,7 +145,7 @@ func TestHistoryThroughFailures(t *testing.T) {
 			t.Errorf("the history of its term was refused, as it has gone: %v", err)
 		}
 		term.Resign(t.Context())
-		past, err := elect.New(client(t, c, "reader"), "reports", nil).History(t.Context())
+		past, err := operate.New(client(t, c, "reader"), "reports", "").History(t.Context())
 		if err != nil || len(past) != 1 || past[0].Why != elect.ErrRemoved.Error() {
 			t.Errorf("after its term: %+v, %v", past, err)
 		}

@@ -71,7 +71,7 @@ func TestPrescribedRoles(t *testing.T) {
 	_, unreadyErr := s.Put(ctx, unready, []byte("x"), own)
 	_, bellErr := s.Put(ctx, "svc.unready", nil, nil)
 	_, _, lineErr := elect.New(looks, "svc", nil).Line(ctx)
-	_, historyErr := elect.New(looks, "svc", nil).History(ctx)
+	_, historyErr := operate.New(looks, "svc", "").History(ctx)
 	_, seenErr := elect.New(looks, "svc", nil).Leader(ctx)
 	for what, err := range map[string]error{
 		"a candidate acknowledges":             term.Acknowledge(ctx),
@@ -181,7 +181,7 @@ func TestWhatRightsGive(t *testing.T) {
 	if _, err := member.Put(ctx, "svc.history", []byte(`{"history":1,"terms":[{"token":7,"id":"nobody","began":"2026-01-01T00:00:00Z"}]}`), nil); err != nil {
 		t.Error("a candidate writes the history:", err)
 	}
-	if h, err := elect.New(owner, "svc", nil).History(ctx); err != nil || len(h) != 1 || h[0].ID != "nobody" {
+	if h, err := operate.New(owner, "svc", "").History(ctx); err != nil || len(h) != 1 || h[0].ID != "nobody" {
 		t.Errorf("the history is %+v, %v", h, err)
 	}
 	if err := leads.Leave(ctx, m); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/migrate"
 )
@@ -154,7 +155,7 @@ func TestHistoryMovesByItself(t *testing.T) {
 		p.end()
 		b, _ := w.backend(onNew, "reader")
 		defer b.Close()
-		if terms, err := elect.New(b, election, nil).History(w.ctx); err != nil || len(terms) != 1 || terms[0].ID != "a" {
+		if terms, err := operate.New(b, election, "").History(w.ctx); err != nil || len(terms) != 1 || terms[0].ID != "a" {
 			t.Errorf("the history is %+v, %v; want the term of a", terms, err)
 		}
 	})

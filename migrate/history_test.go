@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/migrate"
 )
 
@@ -36,7 +37,7 @@ func TestHistoryFollows(t *testing.T) {
 		lead(onNew, "d", nothing)
 		b, _ := w.backend(onNew, "reader")
 		defer b.Close()
-		terms, err := elect.New(b, election, nil).History(w.ctx)
+		terms, err := operate.New(b, election, "").History(w.ctx)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/migrate"
 	"github.com/succession-dev/succession/zookeeper"
 )
@@ -75,14 +76,14 @@ func TestMoveOfOthers(t *testing.T) {
 	if err := term.Check(); err != nil {
 		t.Error(err)
 	}
-	to := elect.New(open(t, zookeeper.Options{Prefix: at[1]}, server(t)), "e", nil)
-	if l, err := to.Leader(ctx); err != nil || l.ID != "alice" {
+	to := open(t, zookeeper.Options{Prefix: at[1]}, server(t))
+	if l, err := elect.New(to, "e", nil).Leader(ctx); err != nil || l.ID != "alice" {
 		t.Errorf("the leader on the new coordinator is %+v, %v", l, err)
 	}
 	if err := term.Resign(ctx); err != nil {
 		t.Error(err)
 	}
-	if h, err := to.History(ctx); err != nil || len(h) != 1 || h[0].ID != "alice" || h[0].Why == "" {
+	if h, err := operate.New(to, "e", "").History(ctx); err != nil || len(h) != 1 || h[0].ID != "alice" || h[0].Why == "" {
 		t.Errorf("the history on the new coordinator is %+v, %v", h, err)
 	}
 	if s, err := operator.Finish(ctx, "e"); err != nil {

@@ -98,7 +98,7 @@ func TestPrescribedRights(t *testing.T) {
 	if l, err := looks.Leader(ctx); err != nil || l.Key != term.Member().Key {
 		t.Errorf("who only looks sees %+v, %v", l, err)
 	}
-	if _, err := looks.History(ctx); err != nil {
+	if _, err := operate.New(open(t, zookeeper.Options{}, server(t)), "e", "").History(ctx); err != nil {
 		t.Error("who only looks:", err)
 	}
 	if err := term.Resign(ctx); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/elect/trace"
 )
 
@@ -19,6 +20,11 @@ import (
 // take over is led on, without an interruption, and the exit code says so.
 func TestDrain(t *testing.T) {
 	url, _ := inMemory(t)
+	reader, err := succession.Open(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -49,7 +55,7 @@ func TestDrain(t *testing.T) {
 	}
 	join("reports", "web-3a")
 	join("reports", "web-3b")
-	reports, _ := join("reports", "web-4")
+	join("reports", "web-4")
 	join("audits", "web-4")
 	join("audits", "web-3a")
 	alone, terms := join("alone", "web-3a")
@@ -83,7 +89,7 @@ func TestDrain(t *testing.T) {
 	}
 	// The end of a term is written down soon after it.
 	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		past, err := reports.History(ctx)
+		past, err := operate.New(reader, "reports", "").History(ctx)
 		if err == nil && len(past) > 0 && past[0].Why == "asked to resign by anna: kernel update" {
 			break
 		}

@@ -9,9 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 )
 
 func newHistory(g *connect.Flags) *cobra.Command {
@@ -43,8 +45,8 @@ An election without a history is no error.`,
 	}
 	out := ui.OutputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return g.Look(args[0], func(ctx context.Context, e *elect.Election) error {
-			terms, err := pastOf(ctx, e)
+		return g.WithElection(args[0], func(_, ctx context.Context, b backend.Backend) error {
+			terms, err := pastOf(ctx, b, args[0])
 			switch {
 			case err != nil:
 				return err
@@ -62,12 +64,12 @@ An election without a history is no error.`,
 
 // past is one term in the output of history.
 type past struct {
-	elect.Past
+	operate.Past
 	Leads bool `json:"leads,omitempty"`
 }
 
-func pastOf(ctx context.Context, e *elect.Election) ([]past, error) {
-	terms, err := e.History(ctx)
+func pastOf(ctx context.Context, b backend.Backend, name string) ([]past, error) {
+	terms, err := operate.New(b, name, "").History(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +78,7 @@ func pastOf(ctx context.Context, e *elect.Election) ([]past, error) {
 		all[i].Past = t
 	}
 	if i := len(all) - 1; i >= 0 && all[i].Ended.IsZero() {
-		l, err := e.Leader(ctx)
+		l, err := elect.New(b, name, nil).Leader(ctx)
 		if err != nil && !errors.Is(err, elect.ErrNoLeader) {
 			return nil, err
 		}

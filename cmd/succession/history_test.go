@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 )
 
 func TestHistory(t *testing.T) {
@@ -34,7 +34,7 @@ func TestHistory(t *testing.T) {
 		}
 	}
 	for i, want := range []past{
-		{elect.Past{ID: "web-1", Why: "resigned"}, false}, {elect.Past{ID: "web-2", Why: "asked to resign by anna: a test"}, false}, {elect.Past{ID: "web-3"}, true},
+		{operate.Past{ID: "web-1", Why: "resigned"}, false}, {operate.Past{ID: "web-2", Why: "asked to resign by anna: a test"}, false}, {operate.Past{ID: "web-3"}, true},
 	} {
 		got := terms[i]
 		if got.ID != want.ID || got.Why != want.Why || got.Leads != want.Leads || got.Began.IsZero() || got.Ended.IsZero() != want.Leads || got.Token == 0 {
@@ -48,11 +48,11 @@ func TestHistoryTable(t *testing.T) {
 	at := func(s float64) time.Time { return began.Add(time.Duration(s * float64(time.Second))) }
 	var out strings.Builder
 	if err := printHistory(&out, []past{
-		{elect.Past{ID: "web-1", Token: 7, Began: at(0), Ended: at(1.5), Why: "resigned"}, false},
-		{elect.Past{ID: "web\x1b[2J", Token: 8, Began: at(2), Ended: at(62)}, false},
-		{elect.Past{ID: "web-1", Token: 9, Began: at(100), Ended: at(99), Why: "a clock went back"}, false},
-		{elect.Past{ID: "web-2", Token: 10, Began: at(110)}, true},
-		{elect.Past{ID: "web-3", Token: 11, Began: at(111)}, false},
+		{operate.Past{ID: "web-1", Token: 7, Began: at(0), Ended: at(1.5), Why: "resigned"}, false},
+		{operate.Past{ID: "web\x1b[2J", Token: 8, Began: at(2), Ended: at(62)}, false},
+		{operate.Past{ID: "web-1", Token: 9, Began: at(100), Ended: at(99), Why: "a clock went back"}, false},
+		{operate.Past{ID: "web-2", Token: 10, Began: at(110)}, true},
+		{operate.Past{ID: "web-3", Token: 11, Began: at(111)}, false},
 	}, at(120)); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 // Package operate is for people and programs that run an election and do not stand in it. It asks a
 // leader to resign, also in favour of a certain candidate, closes an election and opens it again,
-// and raises the fence. The command of this module does all of that in a terminal.
+// raises the fence, and reads who led when. The command of this module does all of that in a terminal.
 package operate
 
 import (

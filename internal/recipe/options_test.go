@@ -16,6 +16,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/rig/bubble"
 	"github.com/succession-dev/succession/memory"
@@ -129,7 +130,7 @@ func TestTableOfOptions(t *testing.T) {
 						cancel()
 						<-done.Done
 						if column == "History" {
-							past, err := elect.New(b, u.election, nil).History(t.Context())
+							past, err := operate.New(b, u.election, "").History(t.Context())
 							if err != nil || len(past) != 1 || past[0].ID != "me" || past[0].Ended.IsZero() {
 								t.Errorf("%s with %s: the history is %+v, %v", u.what, o.name, past, err)
 							}
@@ -261,7 +262,7 @@ func TestHistoryOfReaders(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.Unlock(t.Context())
-		if past, err := elect.New(b, name, nil).History(t.Context()); err != nil || len(past) != 0 {
+		if past, err := operate.New(b, name, "").History(t.Context()); err != nil || len(past) != 0 {
 			t.Errorf("%+v, %v", past, err)
 		}
 	})

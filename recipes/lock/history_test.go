@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/recipes/lock"
 )
@@ -32,7 +32,7 @@ func TestHistory(t *testing.T) {
 			t.Errorf("a reader has written %s", r.Value)
 		}
 		hold(m.Lock(t.Context()))
-		terms, err := elect.New(b, "file", nil).History(t.Context())
+		terms, err := operate.New(b, "file", "").History(t.Context())
 		if err != nil || len(terms) != 1 || terms[0].ID != "a" || terms[0].Why != "resigned" {
 			t.Errorf("the history is %+v, %v", terms, err)
 		}

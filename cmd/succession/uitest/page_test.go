@@ -15,6 +15,7 @@ import (
 	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/cmd/succession/internal/page"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/internal/view"
 	"github.com/succession-dev/succession/memory"
 )
@@ -224,8 +225,8 @@ func TestHistory(t *testing.T) {
 	w := newWorld(t, page.Options{})
 	w.joins("reports", elect.Options{ID: "<b>web-1</b>", History: 10})
 	b := w.client("reader")
-	for e := elect.New(b, "reports", nil); ; { // the beginning is written
-		if terms, err := e.History(t.Context()); err != nil {
+	for op := operate.New(b, "reports", ""); ; { // the beginning is written
+		if terms, err := op.History(t.Context()); err != nil {
 			t.Fatal(err)
 		} else if len(terms) == 1 {
 			break

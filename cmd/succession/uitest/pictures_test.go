@@ -201,7 +201,7 @@ func (w *world) awaitsTerms(name string, n int) {
 	ctx, cancel := context.WithTimeout(w.Context(), patience)
 	defer cancel()
 	for at := backend.Version(backend.Absent); ; {
-		terms, err := elect.New(b, name, nil).History(ctx)
+		terms, err := operate.New(b, name, "").History(ctx)
 		if err == nil && len(terms) >= n {
 			return
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/internal/election"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 )
 
 var observeFlaws = []Flaw{
@@ -169,7 +170,7 @@ func (e *lineWithoutLeader) Line(ctx context.Context) (elect.State, []elect.Cand
 
 type historyWithoutEnds struct{ election.Election }
 
-func (e *historyWithoutEnds) History(ctx context.Context) ([]elect.Past, error) {
+func (e *historyWithoutEnds) History(ctx context.Context) ([]operate.Past, error) {
 	terms, err := e.Election.History(ctx)
 	for i := range terms {
 		terms[i].Why = ""

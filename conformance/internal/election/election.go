@@ -23,7 +23,7 @@ type Election interface {
 	AskToResign(ctx context.Context, o *operate.ResignOptions) (elect.Leader, error)
 	Pause(ctx context.Context, reason string) error
 	Resume(ctx context.Context, o *operate.ResumeOptions) (elect.Candidate, error)
-	History(ctx context.Context) ([]elect.Past, error)
+	History(ctx context.Context) ([]operate.Past, error)
 	RaiseFence(ctx context.Context, floor uint64) error
 }
 

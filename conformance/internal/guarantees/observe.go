@@ -7,6 +7,7 @@ import (
 	"github.com/succession-dev/succession/conformance/internal/election"
 	"github.com/succession-dev/succession/conformance/internal/engine"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/internal/history"
 )
 
@@ -136,7 +137,7 @@ var observeRules = []engine.Rule{{
 				t.Want("Resign", terms[i].Resign(t.Ctx))
 			}
 		}
-		var got []elect.Past
+		var got []operate.Past
 		defer func() { t.Log(cs[0].Name, "last saw the history %+v", got) }()
 		t.Eventually(t.Soon(), "the history has the last two terms", func() bool {
 			var err error

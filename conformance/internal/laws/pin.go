@@ -158,7 +158,7 @@ var pinRules = []engine.Rule{{
 }, {
 	ID: "Pin.lost-written", Title: "a lost answer of Pin is resolved although somebody has written since",
 	Text:  "Where the answer of Pin is lost after it took effect, and another client then writes the header, Pin returns nil, and what the other one has written stays.",
-	Needs: []engine.Fault{engine.LoseAnswer, engine.Pins}, Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.LoseAnswer, engine.Pins, engine.Records}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		m := a.Join("x")
 		before := a.Line()

@@ -10,7 +10,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
-	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/internal/history"
 )
 
@@ -68,7 +68,7 @@ func (p *past) account(election string) account {
 
 // account returns what was seen of an election, and what its leaders have written down.
 func (w *watcher) account(ctx context.Context, election string) (account, error) {
-	told, err := elect.New(w.b, election, nil).History(ctx)
+	told, err := operate.New(w.b, election, "").History(ctx)
 	a := w.past.account(election)
 	switch {
 	case errors.Is(err, backend.ErrUnavailable), errors.Is(err, backend.ErrSessionEnded), ctx.Err() != nil:
@@ -89,7 +89,7 @@ const unsaid = "did not say why"
 
 // add adds the terms of the election's history, and orders all by their tokens. What a leader has written down itself is taken before
 // what was seen: a page sees late what it has not looked at.
-func (a *account) add(told []elect.Past) {
+func (a *account) add(told []operate.Past) {
 	if len(told) == 0 {
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/internal/naming"
 )
 
@@ -77,7 +78,7 @@ type head struct {
 	err   error
 	at    time.Time // when somebody stood in it last, or it had a header or a history
 
-	told     []elect.Past    // its history, if that has been read
+	told     []operate.Past  // its history, if that has been read
 	toldAt   backend.Version // of the record of told
 	notReady string          // why the first says that it is not ready
 	since    time.Time       // when the page has seen this leader, or nobody, for the first time; zero if it was so already then
@@ -224,7 +225,7 @@ func (h *head) state() (string, mood) {
 }
 
 // last returns the newest term that the history tells of; nil if it tells of none.
-func (h *head) last() *elect.Past {
+func (h *head) last() *operate.Past {
 	if len(h.told) == 0 {
 		return nil
 	}

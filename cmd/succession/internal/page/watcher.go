@@ -15,6 +15,7 @@ import (
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/internal/unready"
 )
@@ -226,7 +227,7 @@ func (w *watcher) survey(all map[string]backend.Standing) {
 		if h, err := backend.ParseHeader(st.Record.Value); st.Stand > 0 || err != nil || h != (backend.Header{}) {
 			lines[name] = st.Stand
 		} else if election, ok := strings.CutSuffix(name, naming.History); ok && backend.CheckName(election) == nil {
-			if _, err := elect.HistoryOf(st.Record); err == nil {
+			if _, err := operate.HistoryOf(st.Record); err == nil {
 				lines[election] = all[election].Stand
 			}
 		}
@@ -255,7 +256,7 @@ func (w *watcher) tell(name string, told backend.Record, notReady string) {
 	defer w.mu.Unlock()
 	h := w.heads[name]
 	if h.toldAt != told.Version { // the history need not be read again if it has not changed
-		h.told, _ = elect.HistoryOf(told) // the detail says why it cannot be read
+		h.told, _ = operate.HistoryOf(told) // the detail says why it cannot be read
 		h.toldAt = told.Version
 	}
 	h.notReady = notReady
