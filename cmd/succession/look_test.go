@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 	"testing/synctest"
+	"time"
 	"unicode"
 
 	"github.com/spf13/cobra"
@@ -304,6 +305,38 @@ func testResignOfOneThatDoesNotHear(t *testing.T) {
 	if code != ui.ExitNobody || !strings.Contains(stderr, "for ever") {
 		t.Errorf("pinned: exit code %d, standard error %q", code, stderr)
 	}
+}
+
+// A gate does not lead: it is not the next one.
+func TestResignBeforeAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		url, c := inMemory(t)
+		b := c.Client("other")
+		defer b.Close()
+		s, err := b.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := s.Join(t.Context(), "reports", "other", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if code, _, stderr := here("--url", url, "pause", "reports", "--wait", "1s"); code != ui.ExitTimeout {
+			t.Fatalf("pause: exit code %d, %s", code, stderr)
+		}
+		told := make(chan string)
+		go func() {
+			_, stdout, _ := here("--url", url, "resign", "reports", "-o", "json")
+			told <- stdout
+		}()
+		time.Sleep(time.Second)
+		if err := s.Leave(t.Context(), m.Member); err != nil {
+			t.Error(err)
+		}
+		if stdout := <-told; !strings.HasSuffix(stdout, `,"next":null}`+"\n") {
+			t.Errorf("resign prints %s", stdout)
+		}
+	})
 }
 
 func versionOf(t *testing.T, s backend.Session) backend.Version {

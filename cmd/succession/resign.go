@@ -78,7 +78,11 @@ With -o json it prints one object, or null where nobody led:
 				return err
 			}
 			if *out == ui.AsJSON {
-				return ui.PrintJSON(cmd.OutOrStdout(), resignation{leaderOf(elect.State{Leader: old}), changeTo(next).Leader})
+				r := resignation{Resigned: leaderOf(elect.State{Leader: old})}
+				if !next.Vacant() {
+					r.Next = leaderOf(next)
+				}
+				return ui.PrintJSON(cmd.OutOrStdout(), r)
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s resigned (token %d); %s\n", ui.Visible(old.ID), old.Token, changeTo(next))
 			return nil

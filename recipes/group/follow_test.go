@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -190,18 +191,18 @@ func TestFollowThroughFaults(t *testing.T) {
 // A laggingSession has a server that lags behind until it is refreshed. It shows that there is an earlier state of the line.
 type laggingSession struct {
 	backend.Session
-	earlier **backend.Line
+	earlier *atomic.Pointer[backend.Line]
 }
 
 func (s laggingSession) WatchLine(ctx context.Context, line string, after backend.Line) (backend.Line, error) {
-	if l := *s.earlier; l != nil && !l.SameMembers(after) {
+	if l := s.earlier.Load(); l != nil && !l.SameMembers(after) {
 		return *l, nil
 	}
 	return s.Session.WatchLine(ctx, line, after)
 }
 
 func (s laggingSession) Refresh(ctx context.Context) error {
-	*s.earlier = nil
+	s.earlier.Store(nil)
 	return s.Session.Refresh(ctx)
 }
 
@@ -222,7 +223,7 @@ func TestFollowNeverGoesBack(t *testing.T) {
 				one := join(t, a, "one", "")
 				two := join(t, a, "two", "")
 				before, newest := line(), ""
-				b, earlier := bubble.Client(t, c, "watcher"), new(*backend.Line)
+				b, earlier := bubble.Client(t, c, "watcher"), new(atomic.Pointer[backend.Line])
 				states, _ := follow(ctx, view.Of(b, func(s backend.Session) backend.Session { return laggingSession{s, earlier} }))
 				sees(t, states, "one= two=")
 				switch what {
@@ -239,13 +240,13 @@ func TestFollowNeverGoesBack(t *testing.T) {
 				sees(t, states, newest)
 
 				synctest.Wait()
-				*earlier = before
+				earlier.Store(before)
 				b.Expire()
 				time.Sleep(3 * bubble.TTL)
 				if len(states) > 0 {
 					t.Errorf("it goes back: %q after %q", <-states, newest)
 				}
-				if *earlier != nil {
+				if earlier.Load() != nil {
 					t.Error("the session was not refreshed")
 				}
 			})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -221,18 +222,18 @@ func TestFollowThroughFaults(t *testing.T) {
 // A laggingSession has a server that lags behind until it is refreshed. It shows that there is an earlier state of the record.
 type laggingSession struct {
 	backend.Session
-	earlier **backend.Record
+	earlier *atomic.Pointer[backend.Record]
 }
 
 func (s laggingSession) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
-	if r := *s.earlier; r != nil && r.Version != after {
+	if r := s.earlier.Load(); r != nil && r.Version != after {
 		return *r, nil
 	}
 	return s.Session.Watch(ctx, name, after)
 }
 
 func (s laggingSession) Refresh(ctx context.Context) error {
-	*s.earlier = nil
+	s.earlier.Store(nil)
 	return s.Session.Refresh(ctx)
 }
 
@@ -242,7 +243,7 @@ func TestFollowNeverGoesBack(t *testing.T) {
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		ctx, cancel := context.WithCancel(t.Context())
 		w := record.New(bubble.Client(t, c, "writer"), "config", record.Text())
-		b, earlier := bubble.Client(t, c, "reader"), new(*backend.Record)
+		b, earlier := bubble.Client(t, c, "reader"), new(atomic.Pointer[backend.Record])
 		lagging := view.Of(b, func(s backend.Session) backend.Session { return laggingSession{s, earlier} })
 		entries, errs := follow(t, ctx, record.New(lagging, "config", record.Text()))
 		sees := func(text string) {
@@ -260,7 +261,7 @@ func TestFollowNeverGoesBack(t *testing.T) {
 		sees("two")
 		for _, r := range []backend.Record{one, none} {
 			synctest.Wait()
-			*earlier = &r
+			earlier.Store(&r)
 			b.Expire()
 			time.Sleep(3 * bubble.TTL)
 			if len(entries) > 0 {
@@ -270,7 +271,7 @@ func TestFollowNeverGoesBack(t *testing.T) {
 		b.Cut()
 		bubble.Want(t, w.Delete(ctx, backend.Any), nil)
 		time.Sleep(3 * bubble.TTL)
-		*earlier = &one
+		earlier.Store(&one)
 		b.Heal()
 		sees("")
 		cancel()
