@@ -32,7 +32,7 @@ func (b *Backend) Check(ctx context.Context, election string) error {
 	}
 	composite.Both(func(sd protocol.Side) {
 		if errs[sd] == nil {
-			errs[sd] = check(ctx, on[sd], protocol.Companion(election, naming.Probe))
+			errs[sd] = check(ctx, on[sd], naming.Beside(election, naming.Probe))
 		}
 	})
 	for sd, address := range []string{b.route.From, b.route.To} {
@@ -49,7 +49,7 @@ func (b *Backend) Check(ctx context.Context, election string) error {
 // has many names. distinct leaves nothing behind, also if it ends in the middle, because its
 // members go with their sessions.
 func (b *Backend) distinct(ctx context.Context, election string, on [2]backend.Session) error {
-	name, mark := protocol.Companion(election, naming.Probe), "probe "+rand.Text()
+	name, mark := naming.Beside(election, naming.Probe), "probe "+rand.Text()
 	var both [2]backend.Joined
 	var err error
 	// The join on To comes last, so the line there is as fresh as the line on From.

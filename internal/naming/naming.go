@@ -5,6 +5,8 @@
 package naming
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strconv"
@@ -158,6 +160,17 @@ func Check(owner Owner, name string) error {
 		}
 	}
 	return nil
+}
+
+// Beside returns the name with the suffix. If that would be too long, it stands for the end of the name by a hash: no two names share what
+// stands beside them.
+func Beside(name, suffix string) string {
+	if len(name)+len(suffix) <= backend.MaxName {
+		return name + suffix
+	}
+	hash := sha256.Sum256([]byte(name))
+	end := "." + hex.EncodeToString(hash[:16])
+	return name[:backend.MaxName-len(end)-len(suffix)] + end + suffix
 }
 
 // OfElection returns the name of the record of an election with that suffix. It returns "" if the name of the

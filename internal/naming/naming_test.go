@@ -65,3 +65,19 @@ func TestKept(t *testing.T) {
 		}
 	}
 }
+
+// What stands beside two names is never the same, and always a name.
+func TestBeside(t *testing.T) {
+	folder := strings.Repeat("x", backend.MaxName-20) + "/"
+	long := strings.Repeat("x", backend.MaxName)
+	seen := make(map[string]string)
+	for _, name := range []string{"e", long, long[1:], long[:backend.MaxName-1] + "y", long[2:], folder + "a", folder + "abcdefghij", folder + "abcdefghijk"} {
+		got := Beside(name, "-y")
+		if other, found := seen[got]; found || backend.CheckName(got) != nil || !strings.HasSuffix(got, "-y") {
+			t.Errorf("beside %s stands %s, as beside %q: %v", name, got, other, backend.CheckName(got))
+		}
+		if seen[got] = name; len(name) < backend.MaxName-1 && got != name+"-y" {
+			t.Errorf("beside %s stands %s", name, got)
+		}
+	}
+}

@@ -92,7 +92,7 @@ func ReadGuarded(ctx context.Context, part backend.Session, election string) (Gu
 // readGuarded returns the list as it is, and its version. ours is false if the record belongs to
 // another election with a name that is too long, or to a stranger.
 func readGuarded(ctx context.Context, part backend.Session, election string) (g Guarded, at backend.Version, ours bool, err error) {
-	r, err := part.Get(ctx, protocol.Companion(election, guardedSuffix))
+	r, err := part.Get(ctx, naming.Beside(election, guardedSuffix))
 	if err != nil {
 		return Guarded{}, 0, false, err
 	}
@@ -131,7 +131,7 @@ func Claim(ctx context.Context, part backend.Session, election string, m backend
 		return err
 	case at != backend.Absent:
 		return fmt.Errorf("%w record %s: %s says that it goes with the election %q; if it does not, delete that record",
-			backend.ErrInvalid, name, protocol.Companion(name, noteSuffix), n.Election)
+			backend.ErrInvalid, name, naming.Beside(name, noteSuffix), n.Election)
 	}
 	return note{Record: name, Election: election}.write(ctx, part, at, m)
 }
@@ -148,7 +148,7 @@ func AddGuarded(ctx context.Context, part backend.Session, election string, m ba
 		if !ours || len(longer.Records) == len(g.Records) && longer.More == g.More {
 			return nil
 		}
-		_, err = part.Put(ctx, protocol.Companion(election, guardedSuffix), longer.encode(), &backend.If{Version: at, Member: m})
+		_, err = part.Put(ctx, naming.Beside(election, guardedSuffix), longer.encode(), &backend.If{Version: at, Member: m})
 		return err
 	})
 	return longer, err
@@ -195,7 +195,7 @@ func (c *candidacy) guardedOnFrom() []string {
 
 func unclaimed(election, name string) error {
 	return fmt.Errorf("%w record %s: it is in the list of %s, and no record %s says that it goes with that election",
-		backend.ErrInvalid, name, election, protocol.Companion(name, noteSuffix))
+		backend.ErrInvalid, name, election, naming.Beside(name, noteSuffix))
 }
 
 // Left returns the records that leaders of the election guarded on From, and its history, if they

@@ -26,7 +26,7 @@ func (s *session) mark(ctx context.Context, c *candidacy, sd protocol.Side) {
 	ctx, cancel := context.WithTimeout(ctx, markBound)
 	defer cancel()
 	m := c.now().at[sd]
-	mark, err := s.part(sd).Join(ctx, protocol.Companion(c.line, marksSuffix), strconv.FormatUint(m.Position, 10), "")
+	mark, err := s.part(sd).Join(ctx, naming.Beside(c.line, marksSuffix), strconv.FormatUint(m.Position, 10), "")
 	if err != nil {
 		s.log.Info("could not say that this process runs with both coordinators; the status of the migration will not know", "election", c.line, "member", m.Key, "err", err)
 		return
@@ -51,7 +51,7 @@ func (s *session) unmark(ctx context.Context, c *candidacy) {
 // Marked returns the positions of the election's members on the coordinator of part that
 // have marks.
 func Marked(ctx context.Context, part backend.Session, election string) (map[uint64]bool, error) {
-	l, err := part.Line(ctx, protocol.Companion(election, marksSuffix))
+	l, err := part.Line(ctx, naming.Beside(election, marksSuffix))
 	if err != nil {
 		return nil, err
 	}

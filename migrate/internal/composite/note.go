@@ -34,7 +34,7 @@ type note struct {
 
 // noteOf reads the note of a record, and its version.
 func noteOf(ctx context.Context, to backend.Session, name string) (note, backend.Version, error) {
-	r, err := to.Get(ctx, protocol.Companion(name, noteSuffix))
+	r, err := to.Get(ctx, naming.Beside(name, noteSuffix))
 	if err != nil {
 		return note{}, 0, err
 	}
@@ -58,7 +58,7 @@ func (n note) write(ctx context.Context, to backend.Session, at backend.Version,
 	if err != nil {
 		return err
 	}
-	_, err = to.Put(ctx, protocol.Companion(n.Record, noteSuffix), value, &backend.If{Version: at, Member: m})
+	_, err = to.Put(ctx, naming.Beside(n.Record, noteSuffix), value, &backend.If{Version: at, Member: m})
 	if errors.Is(err, backend.ErrVersion) {
 		if now, _, gerr := noteOf(ctx, to, n.Record); gerr == nil && now == n {
 			return nil

@@ -286,7 +286,7 @@ func (s *session) watchUntil(ctx context.Context, part backend.Session, name str
 			return err
 		},
 		func(ctx context.Context) error {
-			_, err := s.to().Watch(ctx, protocol.Companion(name, noteSuffix), note)
+			_, err := s.to().Watch(ctx, naming.Beside(name, noteSuffix), note)
 			return err
 		})
 	return r, i == 1 && err == nil, err

@@ -445,12 +445,3 @@ func TestWithLater(t *testing.T) {
 		}
 	}
 }
-
-func TestCompanion(t *testing.T) {
-	long := strings.Repeat("x", backend.MaxName)
-	for election, want := range map[string]string{"e": "e-y", long: long[:backend.MaxName-2] + "-y", long[2:]: long[2:] + "-y"} {
-		if got := protocol.Companion(election, "-y"); got != want {
-			t.Errorf("the companion of a name of %d bytes has %d", len(election), len(got))
-		}
-	}
-}

@@ -53,9 +53,3 @@ func Names(members []backend.Member) string {
 	}
 	return strings.Join(out, ", ")
 }
-
-// Companion is the name of a line or record that belongs to the election and is not
-// part of it.
-func Companion(election, suffix string) string {
-	return election[:min(len(election), backend.MaxName-len(suffix))] + suffix
-}
