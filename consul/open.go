@@ -156,6 +156,9 @@ func (b *Backend) tryEstablish(ctx context.Context) (*session, error) {
 			err = b.history.verify(ctx, b.c)
 		}
 	}
+	if err == nil && !s.lease.Hold(true) {
+		err = fmt.Errorf("%w: the session was opened too late", backend.ErrUnavailable)
+	}
 	if err != nil {
 		s.mu.Lock()
 		s.known = gone

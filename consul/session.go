@@ -74,7 +74,6 @@ func newSession(b *Backend, t tenancy) *session {
 		},
 	}
 	s.lease.Extend(t.sent, b.o.TTL)
-	s.lease.Hold(true)
 	s.mu.Lock() // destroy may be called as soon as there is a life
 	defer s.mu.Unlock()
 	s.Life = b.sessions.NewLife(kit.Rules{Over: s.over, Left: s.lease.Left, Ending: s.lease.End, Release: s.destroy, Stands: s.stands})

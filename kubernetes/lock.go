@@ -15,6 +15,7 @@ import (
 	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/backend/kit/clock"
 	"github.com/succession-dev/succession/backend/kit/lease"
+	"github.com/succession-dev/succession/internal/value"
 )
 
 // A Format says how an election looks to candidates of another library.
@@ -71,13 +72,12 @@ const maxIdentity = 100
 
 // identity is what stands in the lock as its holder: what the member says of itself in its first line, for people, and its key.
 func identity(m backend.Member) string {
-	id, _, _ := strings.Cut(m.Value, "\n")
-	id = strings.Map(func(r rune) rune {
+	id := strings.Map(func(r rune) rune {
 		if !unicode.IsGraphic(r) {
 			return -1
 		}
 		return r
-	}, id)
+	}, value.ID(m.Value))
 	if runes := []rune(id); len(runes) > maxIdentity {
 		id = string(runes[:maxIdentity])
 	}

@@ -92,7 +92,9 @@ func (b *Backend) begin(ctx context.Context) (*session, error) {
 	b.log = a.Log
 	s := &session{b: b, log: a.Log, id: a.Session}
 	s.lease.Extend(sent, b.ttl)
-	s.lease.Hold(true)
+	if !s.lease.Hold(true) {
+		return nil, fmt.Errorf("%w: the session was opened too late", backend.ErrUnavailable)
+	}
 	s.Life = b.sessions.NewLife(kit.Rules{
 		Over:    s.over,
 		Left:    s.lease.Left,
