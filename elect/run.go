@@ -20,7 +20,8 @@ import (
 //   - what fn returned, nil included, if fn returned while leading, or called
 //     [Term.Resign] while leading, unless that matches [ErrStepDown];
 //   - what fn returned, with the cause of ctx in its text, if ctx ended and fn failed with another
-//     error than that;
+//     error than that. Of an error of several parts, such as that of [errors.Join], those that only say
+//     that fn was to end are left out;
 //   - the cause of ctx, if ctx ended otherwise. It also matches the Err of ctx, such as [context.Canceled];
 //   - the error of [Election.Campaign] otherwise.
 //
