@@ -22,7 +22,9 @@ func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, a
 	}
 	record, value := s.b.o.key(m.Line), h.Encode()
 	stands := true
-	sent := false // to pin it, and the answer was lost: nobody else pins it
+	// To pin it, and the answer was lost. The pin wrote the header too; an operator's release of the key does not.
+	sent := false
+	s.pins.Begin(m)
 	err = s.retry(ctx, func(ctx context.Context) error {
 		for {
 			// The read also finds what an earlier attempt has done if its answer was lost.
@@ -36,7 +38,7 @@ func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, a
 			}
 			pinned := member.Session == ""
 			switch {
-			case pinned && (sent || old != nil && string(old.Value) == string(value)):
+			case pinned && old != nil && (string(old.Value) == string(value) || sent && s.pins.Alone(m) && old.ModifyIndex >= member.ModifyIndex):
 				return nil
 			case !pinned && !s.present().holds(member.Session):
 				return fmt.Errorf("%w: member %s was joined by another session", backend.ErrDenied, m.Key)

@@ -25,6 +25,7 @@ type session struct {
 	lookout   kit.Lookout[backend.Line]
 	backlog   kit.Backlog
 	joining   kit.Joins[backend.Member]
+	pins      kit.Pins
 	leaving   kit.Leaves
 	writes    chan struct{} // holds a value for each write under way that is sent only once
 	reletting chan struct{} // holds a value while members are moved to another session of Consul

@@ -232,3 +232,26 @@ func TestCheckOfNoTerm(t *testing.T) {
 		}
 	})
 }
+
+// A term may be lost while it begins: whoever is told of both may resign it.
+func TestListenerResignsWhatEndsAtOnce(t *testing.T) {
+	for range 20 {
+		bubble(t, func(t *testing.T, c *memory.Coordinator) {
+			a := client(t, c, "a")
+			e := elect.New(a, "reports", &elect.Options{History: 3})
+			var led *elect.Term
+			defer e.Listen(func(term *elect.Term) {
+				if term == nil && led != nil {
+					led.Resign(t.Context())
+				} else if term != nil {
+					go a.Expire()
+				}
+				led = term
+			})()
+			if _, err := e.Campaign(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		})
+	}
+}

@@ -207,7 +207,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[State, error] {
 			st, _ := StateOf(line)
 			// A server that lags behind may show an earlier leader to the next session. It is true if the next look shows it again, after a
 			// change or a session time: an operator may have deleted the record with the fence, and its copy. To refresh the session
-			// and look at once, as again.Fresh does, would not do: the present state of a coordinator that was restored is an earlier one, and whoever
+			// and look at once would not do: the present state of a coordinator that was restored is an earlier one, and whoever
 			// was there before is told ErrReset instead, once a heartbeat has found that out.
 			earlier := !st.Vacant() && st.Leader.Token < newest && st != last
 			if was := doubted; st != due.state && earlier && (was == nil || *was != st) {

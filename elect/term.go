@@ -54,12 +54,6 @@ func newTerm(life context.Context, st *standing, p *backend.Place, margin time.D
 	e.o.Logger.Info("elected", "token", t.token)
 	e.trace(trace.Event{Kind: trace.Elected, Member: m, Token: t.token})
 	e.begun(t)
-	forget := s.OnEnd(t.lose)
-	t.watching.Go(func() {
-		defer forget()
-		t.watchDeadline()
-		go t.tellEnd() // apart, because a listener may resign, and Resign waits for what watches
-	})
 	if st.ready != nil {
 		ctx := backoff.Apart(t.ctx)
 		t.watching.Go(func() { t.watchReady(ctx) })
@@ -71,6 +65,13 @@ func newTerm(life context.Context, st *standing, p *backend.Place, margin time.D
 	t.history = t.chronicle()
 	watching := backoff.Apart(t.ctx)
 	t.watching.Go(func() { t.watchPlace(watching, p) })
+	// Last, because from here on a listener may hear of the end, and resign.
+	forget := s.OnEnd(t.lose)
+	t.watching.Go(func() {
+		defer forget()
+		t.watchDeadline()
+		go t.tellEnd() // apart, because Resign waits for what watches
+	})
 	return t
 }
 

@@ -34,9 +34,10 @@ func TestRunToldToEnd(t *testing.T) {
 		"that it has failed":                  {func(context.Context) error { return unsaved }, true},
 		"both":                                {func(ctx context.Context) error { return errors.Join(ctx.Err(), unsaved) }, true},
 		"that it stands down, and has failed": {func(context.Context) error { return errors.Join(elect.ErrStepDown, unsaved) }, true},
-		"that another lock was lost": {func(context.Context) error {
+		"that another lock was lost, and has failed": {func(context.Context) error {
 			return fmt.Errorf("%w: %w", unsaved, &elect.LostError{Election: "other", Err: elect.ErrRemoved})
 		}, true},
+		"that another lock was lost":        {func(context.Context) error { return &elect.LostError{Election: "other", Err: elect.ErrRemoved} }, false},
 		"twice that it was to end":          {func(ctx context.Context) error { return errors.Join(ctx.Err(), nil, context.Cause(ctx)) }, false},
 		"something that cannot be compared": {func(ctx context.Context) error { return several{unsaved} }, true},
 	} {

@@ -18,8 +18,9 @@ func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, a
 	if s.b.beside() {
 		return fmt.Errorf("%w: candidates of client-go would not wait behind a member that stays; stop them, and open the backend without as=%s", errors.ErrUnsupported, ClientGo)
 	}
+	s.pins.Begin(m)
 	_, err := kit.Await(ctx, s.Life, func() (struct{}, error) {
-		sent := false // to pin it, and the answer was lost: nobody else pins it
+		sent := false // to pin it, and the answer was lost
 		q := writing{name: m.Line, cond: backend.If{Member: m}, own: entry(m.Key, s.b.recordName(m.Line)+"#"+strings.TrimPrefix(randomName(""), "-"))}
 		return kit.Retry(s.Context(), s.b.o.backoff(), func(err error) bool { return lost(err) || changed(err) }, func(ctx context.Context) (struct{}, error) {
 			return struct{}{}, s.pin(ctx, q, h.Encode(), at, &sent)
@@ -46,7 +47,7 @@ func (s *session) pin(ctx context.Context, q writing, header []byte, at backend.
 		}
 		return fmt.Errorf("%w: member %s was joined by another session", backend.ErrDenied, m.Key)
 	}
-	if value, err := o.value(); pinned && (*sent || err == nil && o.recordVersion() != backend.Absent && bytes.Equal(value, header)) {
+	if value, err := o.value(); pinned && (*sent && s.pins.Alone(m) || err == nil && o.recordVersion() != backend.Absent && bytes.Equal(value, header)) {
 		return nil
 	}
 	if o.recordVersion() != at {

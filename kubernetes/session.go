@@ -29,6 +29,7 @@ type session struct {
 	lease   lease.Lease
 	hub     hub
 	joining kit.Joins[backend.Joined]
+	pins    kit.Pins
 	leaving kit.Leaves
 	backlog kit.Backlog
 

@@ -178,7 +178,7 @@ func (w *wire) send(ctx context.Context, q request) (*http.Response, error) {
 		resp, err := w.once(ctx, q, body)
 		switch {
 		case err != nil && busy != nil:
-			return nil, fmt.Errorf("%w (before that: %w)", failed(ctx, err), busy)
+			return nil, fmt.Errorf("%w (before that: %v)", failed(ctx, err), busy)
 		case err != nil:
 			return nil, failed(ctx, err)
 		}
@@ -197,7 +197,7 @@ func (w *wire) send(ctx context.Context, q request) (*http.Response, error) {
 		case resp.StatusCode == http.StatusTooManyRequests:
 			busy = s.err(resp.StatusCode)
 			if err := backoff.Sleep(ctx, retryAfter(resp)); err != nil {
-				return nil, fmt.Errorf("%w (before that: %w)", err, busy)
+				return nil, fmt.Errorf("%w (before that: %v)", err, busy)
 			}
 		case resp.StatusCode == http.StatusUnauthorized && !again:
 			again = true // the token has just been replaced, perhaps: client-go forgets one that was refused

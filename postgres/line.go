@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
@@ -127,19 +126,16 @@ func (s *session) WatchLine(ctx context.Context, line string, after backend.Line
 // Pin makes m outlive the session, and writes the header in the same transaction; see
 // [backend.Pinner]. It may be repeated.
 func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
+	s.pins.Begin(m)
 	_, err := kit.Await(ctx, s.Life, func() (answer, error) {
-		before := s.pinned.has(m)
 		unknown := false // an answer was lost
 		a, err := kit.Retry(ctx, s.b.o.backoff(), lost, func(context.Context) (answer, error) {
 			a, err := s.send(s.b.o.attempt(), request{function: "pin", args: []any{m.Line, m.Position, h.Encode(), at}})
 			unknown = unknown || lost(err)
 			return a, err
 		})
-		if errors.Is(err, errPinned) && unknown && !before { // by what was sent, as nobody else pins it
+		if errors.Is(err, errPinned) && unknown && s.pins.Alone(m) {
 			err = nil
-		}
-		if err == nil {
-			s.pinned.add(m)
 		}
 		return a, err
 	})
@@ -148,18 +144,3 @@ func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, a
 
 // errPinned says that a member is pinned already, and that the header is another one.
 var errPinned = fmt.Errorf("%w: the member is pinned already", backend.ErrVersion)
-
-// pinned has what a session knows to be pinned. It is safe for concurrent use.
-type pinned struct{ sync.Map } // of line and position
-
-type stand struct {
-	line     string
-	position uint64
-}
-
-func (p *pinned) has(m backend.Member) bool {
-	_, ok := p.Load(stand{m.Line, m.Position})
-	return ok
-}
-
-func (p *pinned) add(m backend.Member) { p.Store(stand{m.Line, m.Position}, nil) }

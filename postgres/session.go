@@ -32,7 +32,7 @@ type session struct {
 	joining kit.Joins[backend.Joined]
 
 	led      atomic.Bool // it was first in a line at some time
-	pinned   pinned
+	pins     kit.Pins
 	main     *conn   // only run uses it
 	spread   float64 // from 0 to 1, so that sessions differ
 	listener listener

@@ -288,6 +288,10 @@ func TestThrottled(t *testing.T) {
 	}
 }
 
+type several []error
+
+func (s several) Error() string { return errors.Join(s...).Error() }
+
 // Who counts deletions without a pause prevents a write on condition. The error says what does.
 func TestCountThatNeverRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -312,11 +316,13 @@ func TestCountThatNeverRests(t *testing.T) {
 			"Put":    func(ctx context.Context) error { _, err := s.Put(ctx, "d/r", nil, &backend.If{Version: 6}); return err },
 			"Delete": func(ctx context.Context) error { return s.Delete(ctx, "d/r", &backend.If{Version: 6}) },
 		} {
-			ctx, cancel := context.WithTimeout(t.Context(), second)
-			if err := write(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "/d/~deletions has changed") {
-				t.Errorf("%s: %v", what, err)
+			for _, cause := range []error{errors.New("told to end"), several{errors.New("of a type that cannot be compared")}} {
+				ctx, cancel := context.WithTimeoutCause(t.Context(), second, cause)
+				if err := write(ctx); err == nil || !strings.Contains(err.Error(), cause.Error()) || !strings.Contains(err.Error(), "/d/~deletions has changed") {
+					t.Errorf("%s: %v", what, err)
+				}
+				cancel()
 			}
-			cancel()
 		}
 	})
 }

@@ -24,21 +24,6 @@ func Interval(s backend.Session, j backoff.Jitter) time.Duration {
 	return d + j.UpTo(d/4)
 }
 
-// Fresh returns the session that open returns. If that is not the one of the call before, Fresh refreshes it, because its server may lag
-// behind what that one has shown; one session never goes back. seen is the caller's own, and begins as nil: the first session is not
-// refreshed.
-func Fresh(ctx context.Context, open func(context.Context) (backend.Session, error), seen *<-chan struct{}) (backend.Session, error) {
-	s, err := open(ctx)
-	if err == nil && *seen != nil && *seen != s.Done() {
-		err = s.Refresh(ctx)
-	}
-	if err != nil {
-		return nil, err
-	}
-	*seen = s.Done()
-	return s, nil
-}
-
 // ForAWhile calls watch with a context that ends after [Interval]. If that context ends, it returns
 // nil, so that the caller looks again: a watch may die unseen. If ctx has ended too, it returns the
 // cause of ctx. It never returns the error of watch's own context, of which the caller knows

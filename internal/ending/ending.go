@@ -46,16 +46,21 @@ func without(err error, echoes []error) (says []error, whole bool) {
 	if err == nil || slices.ContainsFunc(echoes, is) {
 		return nil, false
 	}
+	if e, ok := err.(interface{ Is(error) bool }); ok && slices.ContainsFunc(echoes, func(echo error) bool { return echo != nil && e.Is(echo) }) {
+		return nil, false
+	}
 	if e, ok := err.(interface{ Unwrap() []error }); ok {
 		whole = true
 		for _, part := range e.Unwrap() {
-			s, w := without(part, echoes)
-			says, whole = append(says, s...), whole && w
+			if part != nil {
+				s, w := without(part, echoes)
+				says, whole = append(says, s...), whole && w
+			}
 		}
 	} else if inner := errors.Unwrap(err); inner != nil {
 		says, whole = without(inner, echoes)
 	} else {
-		whole = !slices.ContainsFunc(echoes, func(echo error) bool { return errors.Is(err, echo) }) // it may have a method Is
+		whole = true
 	}
 	if whole {
 		says = []error{err}

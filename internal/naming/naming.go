@@ -188,7 +188,7 @@ func Kept(name string) (of string, by Owner, kept bool) {
 	if at := strings.Index(name, Unready+"/"); at > 0 {
 		return name[:at], Election, true
 	}
-	if strings.HasPrefix(name, Home) {
+	if name == Home || strings.HasPrefix(name, Home+"-") {
 		return "", Spread, true // what package spread keeps for all elections
 	}
 	for _, r := range Table {

@@ -55,7 +55,7 @@ func TestKept(t *testing.T) {
 		by Owner
 	}
 	for name, want := range map[string]row{
-		"jobs": {}, ".fence": {}, "jobs-items": {}, "jobs.migrate": {},
+		"jobs": {}, ".fence": {}, ".spreadsheet": {}, "jobs-items": {}, "jobs.migrate": {},
 		"jobs.fence": {"jobs", Election}, "a/jobs.history": {"a/jobs", Election}, "jobs.unready": {"jobs", Election}, "jobs.unready/7": {"jobs", Election},
 		"jobs.migrate-both": {"jobs", Migration}, "jobs.history.migrate-home": {"jobs.history", Migration},
 		"jobs.spread": {"jobs", Spread}, ".spread": {"", Spread}, ".spread-moves": {"", Spread},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
@@ -89,33 +90,73 @@ var errEnough = errors.New("enough was seen")
 // or with an error, its own or tell's, that does not pass by itself. If an error of tell may pass,
 // follow calls tell again, with the line as it then is.
 func (g *Group) follow(ctx context.Context, tell func(backend.Line) error) error {
-	var seen *backend.Line      // what tell was told last
-	var session <-chan struct{} // closed when the session has ended that was asked last
+	var seen state                // the newest state that tell was told
+	var refreshed <-chan struct{} // the Done of the session that was refreshed because it seemed to go back
 	j := backoff.JitterOf(ctx)
 	return again.Until(ctx, again.Passing, func() (bool, error) {
-		s, err := again.Fresh(ctx, g.session, &session)
-		if err != nil {
+		s, line, err := g.look(ctx, seen, j)
+		switch {
+		case err != nil:
+			return false, err
+		case seen.known && line.SameMembers(seen.line):
+			seen.session = s.Done()
+			return false, nil
+		case seen.known && s.Done() != seen.session && s.Done() != refreshed && seen.after(line):
+			// The server may lag behind what the last session has shown. After a refresh it does not.
+			if err = s.Refresh(ctx); err == nil {
+				refreshed = s.Done()
+			}
 			return false, err
 		}
-		line, err := g.look(ctx, s, seen, j)
-		if err != nil || seen != nil && line.SameMembers(*seen) {
-			return false, err
-		}
-		if err = tell(line); err == nil {
-			seen = &line
+		err = tell(line)
+		if err == nil {
+			seen.sees(s, line)
 		}
 		return false, err
 	})
 }
 
-// look returns the line, at once if nothing has been seen before. Otherwise it waits for about a
+// A state is a state of the line, as it was seen.
+type state struct {
+	line    backend.Line
+	known   bool            // there is one
+	session <-chan struct{} // closed when the session has ended in which it was read
+	newest  uint64          // the largest position that was ever seen
+}
+
+func (v *state) sees(s backend.Session, line backend.Line) {
+	v.line, v.known, v.session = line, true, s.Done()
+	v.newest = max(v.newest, newest(line))
+}
+
+// after reports whether line may be a state before v: a member that had gone stands in it again, or
+// the newest member of v does not.
+func (v *state) after(line backend.Line) bool {
+	return newest(line) < newest(v.line) || slices.ContainsFunc(line.Members, func(m backend.Member) bool {
+		stood := slices.ContainsFunc(v.line.Members, func(o backend.Member) bool { return o.Position == m.Position })
+		return m.Position <= v.newest && !stood
+	})
+}
+
+// newest returns the largest position in the line, or 0 if it is empty.
+func newest(line backend.Line) (position uint64) {
+	for _, m := range line.Members {
+		position = max(position, m.Position)
+	}
+	return position
+}
+
+// look returns the line, at once if it has not been seen before. Otherwise it waits for about a
 // session time for another state of it. Then it reads the line in any case, because a watch may die
 // unseen.
-func (g *Group) look(ctx context.Context, s backend.Session, seen *backend.Line, j backoff.Jitter) (line backend.Line, err error) {
+func (g *Group) look(ctx context.Context, seen state, j backoff.Jitter) (s backend.Session, line backend.Line, err error) {
+	if s, err = g.session(ctx); err != nil {
+		return s, line, err
+	}
 	changed := false
-	if seen != nil {
+	if seen.known {
 		err = again.ForAWhile(ctx, s, j, func(ctx context.Context) (err error) {
-			line, err = s.WatchLine(ctx, g.line(), *seen)
+			line, err = s.WatchLine(ctx, g.line(), seen.line)
 			changed = err == nil
 			return err
 		})
@@ -123,7 +164,7 @@ func (g *Group) look(ctx context.Context, s backend.Session, seen *backend.Line,
 	if err == nil && !changed {
 		line, err = s.Line(ctx, g.line())
 	}
-	return line, err
+	return s, line, err
 }
 
 // present returns the members of the group that stand in the line. Each has its value from the

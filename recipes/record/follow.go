@@ -22,10 +22,11 @@ import (
 func (v *Value[T]) Follow(ctx context.Context) iter.Seq2[Entry[T], error] {
 	return func(yield func(Entry[T], error) bool) {
 		var last backend.Version // 0 is no record's version
-		var seen <-chan struct{} // closed when the session has ended that was asked last
+		newest := backend.Absent
+		var refreshed <-chan struct{} // the Done of the session that was refreshed because it seemed to go back
 		j := backoff.JitterOf(ctx)
 		err := again.Until(ctx, again.Passing, func() (enough bool, err error) {
-			s, err := again.Fresh(ctx, v.b.Session, &seen)
+			s, err := v.b.Session(ctx)
 			if err != nil {
 				return false, err
 			}
@@ -33,7 +34,14 @@ func (v *Value[T]) Follow(ctx context.Context) iter.Seq2[Entry[T], error] {
 			if err != nil || r.Version == 0 { // there was no change for a session time
 				return false, err
 			}
-			last = r.Version
+			if r.Version < newest && s.Done() != refreshed {
+				// The server may lag behind what the last session has shown. After a refresh it does not: the record was deleted then.
+				if err = s.Refresh(ctx); err == nil {
+					refreshed = s.Done()
+				}
+				return false, err
+			}
+			last, newest, refreshed = r.Version, r.Version, nil
 			e, err := v.decode(r)
 			return !yield(e, err), nil
 		})

@@ -7,6 +7,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/again"
+	"github.com/succession-dev/succession/internal/ending"
 )
 
 // insist calls f again as long as its error may pass, ctx lasts, and the term under which f works
@@ -41,7 +42,7 @@ func outcome(ctx, alive context.Context, t *elect.Term, err error) error {
 	over := overOf(alive, t)
 	switch {
 	case ctx.Err() != nil:
-		return context.Cause(ctx)
+		return ending.Ended(ctx, context.Cause(ctx))
 	case replaced(t, err):
 		return nil
 	case over == nil, errors.Is(over, elect.ErrResigned):
