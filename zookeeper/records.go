@@ -203,7 +203,7 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If, tall
 			fresh = true
 			err = s.Refresh(ctx)
 		case errors.As(err, new(countError)) && !errors.Is(err, backend.ErrDenied):
-			err = counting.After(ctx, fmt.Errorf("%s has changed between the read and the write; who writes to it all the time prevents every write on condition", p.tally.path))
+			err = counting.After(ctx, fmt.Errorf("%s has changed between the read and the write; a client that writes to it all the time prevents every write on condition", p.tally.path))
 		case err == zk.ErrNoNode, err == zk.ErrNodeExists, err == zk.ErrBadVersion:
 			// Something has changed between the read and the write. Reading again tells what.
 			err = wait.Sleep(ctx)

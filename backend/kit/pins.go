@@ -6,8 +6,8 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// Pins counts the calls of Pin of a session, by member. A member that is found pinned after an answer was lost was pinned by the call that lost
-// it, if there was no other call: nobody but its session pins a member. It is safe for concurrent use.
+// Pins counts the calls of Pin of a session, by member. A driver that has lost the answer of a call, and finds the member pinned, may conclude
+// that this call has pinned it if there was no other: only its own session pins a member. Pins is safe for concurrent use.
 type Pins struct {
 	mu    sync.Mutex
 	calls map[place]int
@@ -28,7 +28,7 @@ func (p *Pins) Begin(m backend.Member) {
 	p.calls[place{m.Line, m.Position}]++
 }
 
-// Alone reports whether one call for m has begun at most.
+// Alone reports whether at most one call for m has begun.
 func (p *Pins) Alone(m backend.Member) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
