@@ -145,7 +145,7 @@ type Session interface {
 	//
 	// The session keeps Deadline in the future as long as one of its members stands first or second
 	// in a line, or is shared and first (law L9). Otherwise Deadline may lie in the past until the
-	// next Ahead. A member just behind the gate that the header names ([Migration] Gate) may lead,
+	// next Ahead. A member just behind the gate that the header names ([Header] Gate) may lead,
 	// together with a member on another coordinator. So once Ahead has returned that gate, law L6
 	// holds for the member's session as for a leader's. Deadline does not block.
 	Deadline() time.Time

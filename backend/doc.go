@@ -51,8 +51,8 @@
 //	deadline      the instant before which the coordinator cannot have ended the session
 //	margin        how long before the deadline a term ends
 //	record        a small value with a name and a version ([Record])
-//	header        the record of an election: its fence and what else must be known of it
-//	              apart from its members ([Header])
+//	header        the record of an election: its fence, what else drivers must know of it
+//	              apart from its members, and notes of the packages above them ([Header])
 //	pinned        said of a member that does not go with its session
 //	item          a member that is pinned from the start, such as an item of a queue
 //	claim         a shared member that stands for an item of another line; who joined the first

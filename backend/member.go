@@ -56,20 +56,6 @@ func (l Line) Token(m Member) uint64 {
 	return token
 }
 
-// Paused returns the gate of a pause, which the header names, if that gate stands in the line. The
-// gate's value says who set it and why: an ID, and after a newline the reason.
-func (l Line) Paused() (gate Member, paused bool) {
-	if l.Header.Choice.Gate == 0 {
-		return Member{}, false
-	}
-	for _, m := range l.Members {
-		if m.Pinned && m.Position == l.Header.Choice.Gate {
-			return m, true
-		}
-	}
-	return Member{}, false
-}
-
 // A Place says where a member stands: first, or behind another one.
 type Place struct {
 	// First is true if nobody stands in front: the member leads.

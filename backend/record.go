@@ -68,79 +68,24 @@ type Records interface {
 	Watch(ctx context.Context, name string, after Version) (Record, error)
 }
 
-// A Header is the record of an election (law L7). It has all that must be known of the election
-// besides its members, and is stored as JSON.
+// A Header is the record of an election (law L7), stored as JSON. It has what drivers decide by, and
+// the notes of the packages above them.
 type Header struct {
 	// Fence is added to a member's position to make its token. It is at most [MaxFence].
 	Fence uint64 `json:"fence,omitempty"`
-	// Acknowledged is the token of the newest term whose leader has said that its work
-	// has begun.
-	Acknowledged uint64 `json:"acknowledged,omitempty"`
-	// Resign is the token of the newest term whose leader has been asked to
-	// resign. No leader obeys a larger number than its own token.
-	Resign uint64 `json:"resign,omitempty"`
-	// Asked is for people. It says who has asked for Resign, and after a newline why; or it is
-	// empty.
-	Asked string `json:"asked,omitempty"`
+	// Gate is the position of a pinned member. Who stands just behind it may lead, although it is
+	// not first ([Session] Deadline), because a leader on another coordinator stands there too while
+	// the election moves. 0 means that there is no such member.
+	Gate uint64 `json:"gate,omitempty"`
 	// Sealed is the URL of the coordinator that the election has moved to: nobody
 	// leads here again. Empty means that the election is here.
 	Sealed string `json:"sealed,omitempty"`
-	// Choice says who is to lead, where that is not simply the next in line. The zero value means
-	// that it is.
-	Choice Choice `json:"choice,omitzero"`
-	// Migration is the newest move of this election between two coordinators; the zero
-	// value means that there was none.
-	Migration Migration `json:"migration,omitzero"`
-	// Later has the fields of the header, and of its Choice and Migration, that only a later
-	// version of this package knows, as a JSON object. It may be empty. It is kept when the header
-	// is written again.
-	Later string `json:"-"`
-}
-
-// A Choice is what a header says of who is to lead. Package elect writes and reads it; drivers need not.
-// The line is never reordered: a candidate that is first and not the one to lead leaves, and joins again.
-type Choice struct {
-	// Readiness says that there are, or were, candidates that can be unready.
-	Readiness bool `json:"readiness,omitempty"`
-	// Ranked says that there are, or were, candidates with a priority or a site.
-	Ranked bool `json:"ranked,omitempty"`
-	// Site is that of the newest leader that had a site.
-	Site string `json:"site,omitempty"`
-	// Wish names the member that is to lead next.
-	Wish Wish `json:"wish,omitzero"`
-	// Gate is the position of the gate that pauses the election; see [Line.Paused].
-	Gate uint64 `json:"gate,omitempty"`
-}
-
-// A Wish names a member that is to lead. It lapses when that member leads or has gone, or when
-// Until has passed.
-type Wish struct {
-	Key      string `json:"key,omitempty"`
-	Position uint64 `json:"position,omitempty"`
-	// Until is in milliseconds since 1970, by the clocks of the candidates. No guarantee rests on it.
-	Until int64 `json:"until,omitempty"`
-}
-
-// A Migration is what a header says of the election's move from one coordinator to
-// another. Package migrate writes and reads it. Drivers read only Gate, which says who
-// may lead without being first ([Session] Deadline).
-type Migration struct {
-	// ID tells this migration from every other.
-	ID string `json:"id,omitempty"`
-	// From and To are the addresses of the two coordinators.
-	From string `json:"from,omitempty"`
-	To   string `json:"to,omitempty"`
-	// Step is how far the migration has come, as far as this coordinator knows.
-	Step string `json:"step,omitempty"`
-	// Gate is the position of the gate. It stands on the coordinator that the election
-	// moves to; in the header on the other one Gate is 0.
-	Gate uint64 `json:"gate,omitempty"`
-	// Seal says that the gate was a seal before the migration began. If the migration
-	// is aborted, it is a seal again.
-	Seal bool `json:"seal,omitempty"`
-	// Over is the position of the gate of a migration in the opposite direction that
-	// was begun at the same time and has to give way to this one; 0 if there is none.
-	Over uint64 `json:"over,omitempty"`
+	// Needs says, for people, what a leader of this election must know of that format [HeaderFormat]
+	// does not have. It is empty, unless a later version has written it; see [Header.Understood].
+	Needs string `json:"needs,omitempty"`
+	// Notes is what the packages that use drivers keep here: a JSON object with a member for each
+	// of them, or empty. Drivers pass it on.
+	Notes string `json:"-"`
 }
 
 // MaxFence is the largest fence of an election. Positions are smaller than it too. So a token,

@@ -15,7 +15,7 @@ func TestHeaderRoundTrip(t *testing.T) {
 	for _, h := range []backend.Header{
 		{},
 		{Fence: 1},
-		{Fence: backend.MaxFence, Acknowledged: math.MaxUint64, Resign: 7, Sealed: `etcd://h1/"quoted"`},
+		{Fence: backend.MaxFence, Gate: math.MaxUint64, Sealed: `etcd://h1/"quoted"`, Needs: "weights", Notes: `{"a":[1,"\u003c"],"b":{}}`},
 	} {
 		got, err := backend.ParseHeader(h.Encode())
 		if err != nil || got != h {
@@ -33,28 +33,21 @@ func TestParseHeader(t *testing.T) {
 		{data: ""},
 		{data: "10.0.0.7"},              // peers leave an address here
 		{data: `{"leader":"somebody"}`}, // or JSON of their own
-		{data: `{"succession":1,"fence":7}`, want: backend.Header{Fence: 7}},
-		{data: `{"succession":1,"fence":-7}`, bad: true},
-		{data: `{"succession":1,"fence":7`, bad: true},
-		{data: `{"succession":1,"fence":7} trailing`, bad: true},
-		{data: `{"succession":1,"fence":7,"needs":"x y"}`, want: backend.Header{Fence: 7, Later: `{"needs":"x y"}`}},
-		{data: `{"succession":1,"z":[1, 2],"fence":7,"a":{}}`, want: backend.Header{Fence: 7, Later: `{"a":{},"z":[1,2]}`}},
-		{data: `{"succession":1,"choice":{"site":"n","x":1},"migration":{"y":2,"id":"m"},"z":3}`,
-			want: backend.Header{Choice: backend.Choice{Site: "n"}, Migration: backend.Migration{ID: "m"}, Later: `{"choice":{"x":1},"migration":{"y":2},"z":3}`}},
-		{data: `{"succession":1,"choice":{"wish":{"key":"k","why":"w"}}}`,
-			want: backend.Header{Choice: backend.Choice{Wish: backend.Wish{Key: "k"}}, Later: `{"choice":{"wish":{"why":"w"}}}`}},
-		{data: `{"succession":1,"choice":{"site":"n"},"migration":null,"-":2,"z":3}`,
-			want: backend.Header{Choice: backend.Choice{Site: "n"}, Later: `{"-":2,"z":3}`}},
-		{data: `{"succession":1,"fence":"7","z":3}`, bad: true},
-		{data: `{"succession":1,"choice":{"Site":"n","x":1}}`, bad: true},
-		{data: `{"succession":1,"z":3,"Fence":7}`, bad: true}, // whose fence is it?
-		{data: `{"succession":1,"z":3,"\u017fealed":"x"}`, bad: true},
-		{data: `{"succession":1,"z":3} trailing`, bad: true},
-		{data: `{"succession":1,"z":3`, bad: true},
-		{data: `{"succession":2,"fence":7}`, bad: true},
-		{data: `{"succession":1,"fence":4611686018427387904}`, want: backend.Header{Fence: 1 << 62}},
-		{data: `{"succession":1,"fence":4611686018427387905}`, bad: true},
-		{data: `{"succession":1,"fence":18446744073709551615}`, bad: true},
+		{data: `{"succession":2,"fence":7}`, want: backend.Header{Fence: 7}},
+		{data: `{"succession":2,"fence":-7}`, bad: true},
+		{data: `{"succession":2,"fence":7`, bad: true},
+		{data: `{"succession":2,"fence":7} trailing`, bad: true},
+		{data: `{"succession":2,"fence":7,"needs":"x y"}`, want: backend.Header{Fence: 7, Needs: "x y"}},
+		{data: `{"succession":2,"notes": {"z":[1, "<"] , "a":{}}}`, want: backend.Header{Notes: `{"z":[1,"\u003c"],"a":{}}`}},
+		{data: `{"succession":2,"notes":{}}`, want: backend.Header{Notes: `{}`}},
+		{data: `{"succession":2,"notes":7}`, bad: true},
+		{data: `{"succession":2,"notes":null}`, bad: true},
+		{data: `{"succession":2,"fence":7,"z":3}`, bad: true}, // something that drivers decide by
+		{data: `{"succession":2,"fence":"7"}`, bad: true},
+		{data: `{"succession":3,"fence":7}`, bad: true},
+		{data: `{"succession":2,"fence":4611686018427387904}`, want: backend.Header{Fence: 1 << 62}},
+		{data: `{"succession":2,"fence":4611686018427387905}`, bad: true},
+		{data: `{"succession":2,"fence":18446744073709551615}`, bad: true},
 	}
 	for _, tt := range tests {
 		got, err := backend.ParseHeader([]byte(tt.data))
@@ -67,34 +60,46 @@ func TestParseHeader(t *testing.T) {
 	}
 }
 
-// A header of a later format says so, also if it has fields that this version does not know.
-func TestLaterFormat(t *testing.T) {
-	for _, data := range []string{`{"succession":2,"fence":7}`, `{"succession":2,"fence":7,"z":3}`} {
-		if _, err := backend.ParseHeader([]byte(data)); !errors.Is(err, backend.ErrHeader) || !strings.Contains(err.Error(), "format 2, this version reads format 1") {
+// A header of another format says so, also if it has fields that this version does not know, and what to do.
+func TestOtherFormat(t *testing.T) {
+	for data, do := range map[string]string{
+		`{"succession":1,"fence":7}`:             "no release has written it",
+		`{"succession":1,"acknowledged":7}`:      "no release has written it",
+		`{"succession":3,"fence":7,"z":3}`:       "update this process",
+		`{"succession":3,"fence":"7","notes":2}`: "update this process",
+	} {
+		_, err := backend.ParseHeader([]byte(data))
+		if !errors.Is(err, backend.ErrHeader) || !strings.Contains(err.Error(), "this version reads format 2; "+do) {
 			t.Errorf("%s: %v", data, err)
 		}
 	}
 }
 
-// What a later version has added is written behind the format, once, and does not replace what this version knows.
-func TestEncodeLater(t *testing.T) {
-	h := backend.Header{Fence: 7, Later: `{"fence":{"x":1},"choice":{"x":1},"z":3}`}
-	if got, want := string(h.Encode()), `{"succession":1,"choice":{"x":1},"fence":7,"z":3}`; got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
+// Notes that are no JSON object are never written.
+func TestEncodeNotes(t *testing.T) {
+	for _, notes := range []string{"7", "null", `{"a":`, `{} {}`, "nonsense"} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("a header was written with the notes %s", notes)
+				}
+			}()
+			backend.Header{Notes: notes}.Encode()
+		}()
 	}
 }
 
 // A standing is the line with its first member, and its header.
 func TestStanding(t *testing.T) {
 	first := backend.Member{Line: "e", Key: "a", Position: 3}
-	r := backend.Record{Name: "e", Value: []byte(`{"succession":1,"fence":7}`), Version: 5}
+	r := backend.Record{Name: "e", Value: []byte(`{"succession":2,"fence":7}`), Version: 5}
 	for stand, members := range [][]backend.Member{nil, {first}, {first}} {
 		l, err := backend.Standing{Stand: stand, First: first, Record: r}.Line()
 		if err != nil || !slices.Equal(l.Members, members) || l.Version != 5 || l.Header.Fence != 7 {
 			t.Errorf("%d stand: %+v, %v", stand, l, err)
 		}
 	}
-	r.Value = []byte(`{"succession":2}`)
+	r.Value = []byte(`{"succession":3}`)
 	if _, err := (backend.Standing{Record: r}).Line(); !errors.Is(err, backend.ErrHeader) {
 		t.Errorf("a header that cannot be read: %v", err)
 	}
@@ -115,32 +120,10 @@ func TestSameMembers(t *testing.T) {
 	}
 }
 
-// An election is paused while the gate stands that its header names, which is pinned.
-func TestPaused(t *testing.T) {
-	gate := backend.Member{Key: "gate", Position: 2, Pinned: true}
-	other := backend.Member{Key: "other", Position: 1, Pinned: true}
-	open := gate
-	open.Pinned = false
-	choice := backend.Header{Choice: backend.Choice{Gate: 2}}
-	for _, tt := range []struct {
-		line backend.Line
-		want backend.Member
-	}{
-		{backend.Line{Header: choice, Members: []backend.Member{other, gate}}, gate},
-		{backend.Line{Header: choice, Members: []backend.Member{other}}, backend.Member{}},
-		{backend.Line{Header: choice, Members: []backend.Member{open}}, backend.Member{}},
-		{backend.Line{Members: []backend.Member{other, gate}}, backend.Member{}},
-	} {
-		if got, paused := tt.line.Paused(); got != tt.want || paused != (tt.want == gate) {
-			t.Errorf("%+v: the gate is %+v, %t", tt.line, got, paused)
-		}
-	}
-}
-
 // Who does not know of what the header needs does not stand in the line; that the election has moved is told first.
 func TestUnderstood(t *testing.T) {
 	m, ahead := backend.Member{Key: "b", Position: 2}, backend.Member{Key: "a", Position: 1}
-	h := backend.Header{Later: `{"needs":"weights"}`}
+	h := backend.Header{Needs: "weights"}
 	for _, front := range []*backend.Member{nil, &ahead} {
 		if p, err := kit.PlaceOf(m, front, h); !errors.Is(err, backend.ErrHeader) || !strings.Contains(err.Error(), "weights") || p != (backend.Place{}) {
 			t.Errorf("behind %v: %+v, %v", front, p, err)
@@ -183,9 +166,9 @@ func TestToken(t *testing.T) {
 // FuzzParseHeader looks for a header that is taken but does not survive being
 // written again: its fence would be lost.
 func FuzzParseHeader(f *testing.F) {
-	f.Add([]byte(`{"succession":1,"fence":7,"sealed":"x"}`))
-	f.Add([]byte(`{"succession":1}`))
-	f.Add([]byte(`{"succession":1,"z":[1, "<"],"choice":{"x":{}},"migration":{"y":null,"id":"m"},"a":{}}`))
+	f.Add([]byte(`{"succession":2,"fence":7,"sealed":"x"}`))
+	f.Add([]byte(`{"succession":2}`))
+	f.Add([]byte(`{"succession":2,"gate":3,"needs":"x","notes":{"z":[1, "<"],"elect":{"x":{}},"a":{}}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		h, err := backend.ParseHeader(b)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/operate"
+	"github.com/succession-dev/succession/internal/header"
 	virtual "github.com/succession-dev/succession/internal/rig/bubble"
 	"github.com/succession-dev/succession/memory"
 )
@@ -32,7 +33,7 @@ func TestAskedOfNoTerm(t *testing.T) {
 				b := virtual.Client(t, c, "a")
 				s := virtual.Must[backend.Session](t)(b.Session(t.Context()))
 				plant := func() {
-					virtual.Must[backend.Version](t)(s.Put(t.Context(), "e", backend.Header{Resign: number}.Encode(), nil))
+					virtual.Must[backend.Version](t)(s.Put(t.Context(), "e", header.Header{Resign: number}.Encode(), nil))
 				}
 				e := elect.New(b, "e", &elect.Options{ID: "a"})
 				plant()
@@ -79,7 +80,7 @@ func TestAskedByWhom(t *testing.T) {
 					virtual.Must[elect.Leader](t)(op.AskToResign(t.Context(), &operate.ResignOptions{Reason: "the disk is replaced"}))
 				} else {
 					s := virtual.Must[backend.Session](t)(b.Session(t.Context()))
-					h := backend.Header{Resign: term.Token(), Asked: tt.asked}
+					h := header.Header{Resign: term.Token(), Asked: tt.asked}
 					virtual.Must[backend.Version](t)(s.Put(t.Context(), "e", h.Encode(), nil))
 				}
 				<-term.Context().Done()

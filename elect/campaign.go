@@ -183,10 +183,13 @@ func (st *standing) stand(ctx context.Context, margin time.Duration, wait *backo
 		if err != nil {
 			return p, err
 		}
-		st.mark(ctx, &p.Header)
+		if err := st.read(&p.Header); err != nil {
+			return p, err
+		}
+		st.mark(ctx)
 		switch {
 		case p.First:
-			if leads, err := st.takesTurn(ctx, &first, p, unfenced, wait); leads || err != nil {
+			if leads, err := st.takesTurn(ctx, &first, unfenced, wait); leads || err != nil {
 				return p, err
 			}
 		case once:
@@ -208,10 +211,10 @@ type turn struct {
 
 // takesTurn reports whether m, which is first, leads. If not, it waits until that may have changed,
 // and then returns false.
-func (st *standing) takesTurn(ctx context.Context, t *turn, p *backend.Place, unfenced error, wait *backoff.Backoff) (bool, error) {
+func (st *standing) takesTurn(ctx context.Context, t *turn, unfenced error, wait *backoff.Backoff) (bool, error) {
 	why := cannotLead(st.s, unfenced, t.margin)
 	if why == nil {
-		if may, err := st.mayLead(ctx, p, t.once); !may {
+		if may, err := st.mayLead(ctx, t.once); !may {
 			return false, err // if err is nil, it asks again where it stands
 		}
 		why = cannotLead(st.s, unfenced, t.margin) // mayLead may have taken time
@@ -248,7 +251,7 @@ func (st *standing) tellAhead(p *backend.Place) {
 	st.ahead = *ahead
 	st.e.o.Logger.Info("waiting", "ahead", st.inFront())
 	var why error
-	if gate := p.Header.Choice.Gate; gate != 0 && (ahead.Position == gate || ahead.Position == 0) { // a driver may not read positions
+	if gate := st.noted.Choice.Gate; gate != 0 && (ahead.Position == gate || ahead.Position == 0) { // a driver may not read positions
 		why = ErrPaused
 	}
 	st.e.trace(trace.Event{Kind: trace.Waiting, Member: st.m, Ahead: *ahead, Err: why})

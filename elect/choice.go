@@ -24,11 +24,11 @@ func (e *errYielded) Error() string { return e.why }
 
 // chooses reports whether m, which is first, must look at its line before it leads. If neither this
 // candidate nor its election uses readiness, rank, wish or pause, that costs a few comparisons.
-func (st *standing) chooses(p *backend.Place) bool {
+func (st *standing) chooses() bool {
 	if st.m.Shared { // several are first at once
 		return false
 	}
-	c := p.Header.Choice
+	c := st.noted.Choice
 	_, why := st.ready.now()
 	return why != nil || c.Ranked || st.e.rank() != (value.Rank{}) || c.Gate != 0 || c.Wish.Position > st.m.Position && choice.Wished(c.Wish, time.Now())
 }
@@ -36,7 +36,8 @@ func (st *standing) chooses(p *backend.Place) bool {
 // A view is what a member saw when it looked at its line.
 type view struct {
 	choice.View
-	folder string // the record of that name is the bell; "" if there is no bell
+	line   backend.Line // as it was read
+	folder string       // the record of that name is the bell; "" if there is no bell
 	bell   backend.Version
 }
 
@@ -57,9 +58,11 @@ func (st *standing) look(ctx context.Context) (v view, err error) {
 	if v.Unready, err = unready.Read(ctx, st.s, st.e.name); err != nil {
 		return v, err
 	}
-	if v.Line, err = st.s.Line(ctx, st.e.name); err == nil {
-		v.Unready.Sweep(ctx, st.s, st.e.name, v.Line)
+	if v.line, err = st.s.Line(ctx, st.e.name); err != nil {
+		return v, err
 	}
+	v.Unready.Sweep(ctx, st.s, st.e.name, v.line)
+	v.Line, err = header.LineOf(v.line)
 	v.At = time.Now()
 	return v, err
 }
@@ -67,8 +70,8 @@ func (st *standing) look(ctx context.Context) (v view, err error) {
 // mayLead returns true if m, which is first, is the one to lead. It returns an [errYielded] if
 // another member is. If m is not ready, and no member behind it may be, mayLead waits until that
 // may have changed, and returns false.
-func (st *standing) mayLead(ctx context.Context, p *backend.Place, once bool) (bool, error) {
-	if !st.chooses(p) {
+func (st *standing) mayLead(ctx context.Context, once bool) (bool, error) {
+	if !st.chooses() {
 		return true, nil
 	}
 	v, err := st.look(ctx)
@@ -114,7 +117,7 @@ func (st *standing) newcomer(x backend.Member) bool {
 // await blocks until what v shows may have changed, or this candidate's readiness has. It also
 // returns after about a session time, because a watch may die unseen.
 func (st *standing) await(ctx context.Context, v view) error {
-	for _, m := range v.Line.Members {
+	for _, m := range v.line.Members {
 		st.newest = max(st.newest, m.Position)
 	}
 	changed, _ := st.ready.now()
@@ -129,10 +132,10 @@ func (st *standing) await(ctx context.Context, v view) error {
 				}
 			},
 			func(ctx context.Context) error {
-				_, err := st.s.WatchLine(ctx, st.e.name, v.Line)
+				_, err := st.s.WatchLine(ctx, st.e.name, v.line)
 				return err
 			},
-			watchRecord(st.s, st.e.name, v.Line.Version),
+			watchRecord(st.s, st.e.name, v.line.Version),
 			watchRecord(st.s, v.folder, v.bell))
 	})
 }
@@ -155,16 +158,16 @@ func watchRecord(s backend.Session, name string, after backend.Version) func(con
 // mark notes in the header that the election has candidates with a rank or with Ready, if this
 // candidate has and the header does not say so yet. Without the note others would not look at the
 // line. If mark fails it is not tried again: the next candidate that joins does it.
-func (st *standing) mark(ctx context.Context, h *backend.Header) {
+func (st *standing) mark(ctx context.Context) {
 	if st.marked {
 		return
 	}
 	st.marked = true
 	ranked := st.e.rank() != (value.Rank{})
-	if (!ranked || h.Choice.Ranked) && (st.ready == nil || h.Choice.Readiness) {
+	if (!ranked || st.noted.Choice.Ranked) && (st.ready == nil || st.noted.Choice.Readiness) {
 		return
 	}
-	err := header.Update(ctx, st.s, st.e.name, st.m, func(h *backend.Header) bool {
+	err := header.Update(ctx, st.s, st.e.name, st.m, func(h *header.Header) bool {
 		was := h.Choice
 		h.Choice.Ranked = h.Choice.Ranked || ranked
 		h.Choice.Readiness = h.Choice.Readiness || st.ready != nil
@@ -177,7 +180,7 @@ func (st *standing) mark(ctx context.Context, h *backend.Header) {
 
 // noteSite writes where the leader is, for those who choose the next one.
 func (t *Term) noteSite(ctx context.Context) {
-	err := header.Update(ctx, t.s, t.e.name, t.m, func(h *backend.Header) bool {
+	err := header.Update(ctx, t.s, t.e.name, t.m, func(h *header.Header) bool {
 		was := h.Choice.Site
 		h.Choice.Site = t.e.o.Site
 		return h.Choice.Site != was

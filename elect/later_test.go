@@ -21,11 +21,11 @@ func TestLater(t *testing.T) {
 		b := virtual.Client(t, c, "a")
 		s := virtual.Must[backend.Session](t)(b.Session(t.Context()))
 		const later = `"later":{"weights":[1,2]}`
-		virtual.Must[backend.Version](t)(s.Put(t.Context(), "e", []byte(`{"succession":1,`+later+`}`), nil))
+		virtual.Must[backend.Version](t)(s.Put(t.Context(), "e", []byte(`{"succession":2,"notes":{`+later+`}}`), nil))
 		header := func() string { return string(virtual.Must[backend.Record](t)(s.Get(t.Context(), "e")).Value) }
 		e := elect.New(b, "e", &elect.Options{ID: "a", Priority: 2, Ready: func(context.Context) error { return nil }})
 		term := virtual.Must[*elect.Term](t)(e.Campaign(t.Context()))
-		was := `{"succession":1}`
+		was := `{"succession":2}`
 		for _, act := range []struct {
 			name string
 			do   func() error
@@ -47,7 +47,7 @@ func TestLater(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		virtual.Must[backend.Version](t)(s.Put(t.Context(), "e", []byte(`{"succession":1,"needs":"weights"}`), nil))
+		virtual.Must[backend.Version](t)(s.Put(t.Context(), "e", []byte(`{"succession":2,"needs":"weights"}`), nil))
 		began := time.Now()
 		err := e.Run(t.Context(), func(context.Context, *elect.Term) error { t.Error("it leads"); return nil })
 		if !errors.Is(err, backend.ErrHeader) || !strings.Contains(err.Error(), "weights") || time.Since(began) > virtual.TTL {

@@ -14,6 +14,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/trace"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/memory"
 )
@@ -86,17 +87,20 @@ func TestStateWithoutALeader(t *testing.T) {
 	}{
 		{name: "nobody stands", is: []error{elect.ErrNoLeader}, no: []error{elect.ErrPaused, backend.ErrSealed}},
 		{name: "somebody leads", line: backend.Line{Members: []backend.Member{one}}, no: []error{elect.ErrNoLeader}},
-		{name: "paused", line: backend.Line{Members: []backend.Member{gate, one}, Header: backend.Header{Choice: backend.Choice{Gate: 7}}},
+		{name: "paused", line: backend.Line{Members: []backend.Member{gate, one}, Header: header.Header{Choice: header.Choice{Gate: 7}}.Stored()},
 			is: []error{elect.ErrNoLeader, elect.ErrPaused}, says: "op"},
-		{name: "a gate", line: backend.Line{Members: []backend.Member{gate, one}, Header: backend.Header{Choice: backend.Choice{Gate: 8}}},
+		{name: "a gate", line: backend.Line{Members: []backend.Member{gate, one}, Header: header.Header{Choice: header.Choice{Gate: 8}}.Stored()},
 			is: []error{elect.ErrNoLeader}, no: []error{elect.ErrPaused}, says: "stands first for ever"},
 		{name: "moved", line: backend.Line{Members: []backend.Member{gate}, Header: backend.Header{Sealed: "etcd://elsewhere"}},
 			is: []error{elect.ErrNoLeader, backend.ErrSealed}, no: []error{elect.ErrPaused}, says: "etcd://elsewhere"},
 		{name: "moved, and the seal was removed", line: backend.Line{Members: []backend.Member{one}, Header: backend.Header{Sealed: "etcd://elsewhere"}},
 			is: []error{elect.ErrNoLeader, backend.ErrSealed}, says: "etcd://elsewhere"},
 	} {
-		s, _ := elect.StateOf(tt.line)
-		err := s.Err()
+		s, _, err := elect.StateOf(tt.line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = s.Err()
 		for _, is := range tt.is {
 			if !errors.Is(err, is) {
 				t.Errorf("%s: %v, want %v", tt.name, err, is)
@@ -222,7 +226,7 @@ func TestMarks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			h, err := backend.ParseHeader(r.Value)
+			h, err := header.Parse(r.Value)
 			if err != nil {
 				t.Fatal(err)
 			}

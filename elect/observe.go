@@ -72,8 +72,18 @@ func (s State) Err() error {
 }
 
 // StateOf returns the state of an election with this line, and its candidates. It is for callers
-// that have read the line from the backend. NotReady of the candidates is empty.
-func StateOf(line backend.Line) (State, []Candidate) {
+// that have read the line from the backend. NotReady of the candidates is empty. It fails with
+// [backend.ErrHeader] if the header has notes that cannot be understood.
+func StateOf(line backend.Line) (State, []Candidate, error) {
+	l, err := header.LineOf(line)
+	if err != nil {
+		return State{}, nil, err
+	}
+	s, all := stateOf(l)
+	return s, all, nil
+}
+
+func stateOf(line header.Line) (State, []Candidate) {
 	all := make([]Candidate, len(line.Members))
 	for i, m := range line.Members {
 		says := value.Parse(m.Value)
@@ -113,8 +123,8 @@ func (e *Election) State(ctx context.Context) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
-	state, _ := StateOf(line)
-	return state, nil
+	state, _, err := StateOf(line)
+	return state, err
 }
 
 // Line returns how the election stands now, and all who stand in line, in order: the leader is
@@ -126,11 +136,15 @@ func (e *Election) Line(ctx context.Context) (State, []Candidate, error) {
 	if err != nil {
 		return State{}, nil, err
 	}
-	line, err := s.Line(ctx, e.name)
+	read, err := s.Line(ctx, e.name)
 	if err != nil {
 		return State{}, nil, err
 	}
-	state, all := StateOf(line)
+	line, err := header.LineOf(read)
+	if err != nil {
+		return State{}, nil, err
+	}
+	state, all := stateOf(line)
 	if line.Header.Choice.Readiness {
 		err = e.addReasons(ctx, s, all, line.Members)
 	}
@@ -203,8 +217,11 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[State, error] {
 			if err != nil {
 				return false, err
 			}
+			st, _, err := StateOf(line)
+			if err != nil {
+				return false, err
+			}
 			s = now
-			st, _ := StateOf(line)
 			// A server that lags behind may show an earlier leader to the next session. It is true if the next look shows it again, after a
 			// change or a session time: an operator may have deleted the record with the fence, and its copy. To refresh the session
 			// and look at once would not do: the present state of a coordinator that was restored is an earlier one, and whoever

@@ -15,6 +15,7 @@ import (
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/elect/trace"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/internal/unready"
 	"github.com/succession-dev/succession/internal/value"
 	"github.com/succession-dev/succession/memory"
@@ -152,7 +153,7 @@ func TestAskedBeforeTheTerm(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		write := func(h backend.Header) {
+		write := func(h header.Header) {
 			t.Helper()
 			if _, err := s.Put(t.Context(), "reports", h.Encode(), nil); err != nil {
 				t.Fatal(err)
@@ -162,7 +163,7 @@ func TestAskedBeforeTheTerm(t *testing.T) {
 		next := make(chan *elect.Term, 1)
 		go func() { next <- lead(t, client(t, c, "b"), nil) }()
 		synctest.Wait()
-		write(backend.Header{Resign: c.Members("reports")[1].Position, Asked: value.Of{ID: "op-1", Text: "too old"}.String()})
+		write(header.Header{Resign: c.Members("reports")[1].Position, Asked: value.Of{ID: "op-1", Text: "too old"}.String()})
 		synctest.Wait()
 		first.Resign(t.Context())
 		term := <-next

@@ -8,6 +8,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/elect/trace"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/internal/unready"
 )
 
@@ -20,6 +21,9 @@ type standing struct {
 	lost   atomic.Bool    // whether the end of the session has been traced
 	ahead  backend.Member // the member that m waits for, as it was last traced
 	marked bool           // see mark
+
+	notes string         // of the newest header
+	noted *header.Header // what they say; shared, and not to be changed
 
 	ready    *readiness     // nil for a candidate without Ready
 	asking   sync.WaitGroup // the goroutines that run for ready
@@ -34,7 +38,7 @@ type standing struct {
 func (e *Election) joined(ctx context.Context, s backend.Session, m backend.Member, ready *readiness) *standing {
 	e.o.Logger.Info("joined", "key", m.Key, "position", m.Position)
 	e.trace(trace.Event{Kind: trace.Joined, Member: m})
-	st := &standing{e: e, s: s, m: m, ready: ready}
+	st := &standing{e: e, s: s, m: m, noted: &noNotes, ready: ready}
 	if ready != nil {
 		asking, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		st.cancel = cancel
@@ -50,6 +54,22 @@ func (e *Election) joined(ctx context.Context, s backend.Session, m backend.Memb
 		})
 	}
 	return st
+}
+
+// noNotes is what most headers note.
+var noNotes header.Header
+
+// read sets noted to what the header notes. It fails if that cannot be understood.
+func (st *standing) read(h *backend.Header) error {
+	if h.Notes == st.notes {
+		return nil
+	}
+	noted, err := header.Of(*h)
+	if err != nil {
+		return err
+	}
+	st.notes, st.noted = h.Notes, &noted
+	return nil
 }
 
 // tellLost tells that the session has ended, if it has.

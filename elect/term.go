@@ -49,7 +49,7 @@ type Term struct {
 // term's context also ends when life ends.
 func newTerm(life context.Context, st *standing, p *backend.Place, margin time.Duration) *Term {
 	e, s, m := st.e, st.s, st.m
-	t := &Term{st: st, e: e, s: s, m: m, token: p.Token, margin: margin, gate: p.Header.Choice.Gate, began: time.Now(), deadline: clock.NewTimer(), left: make(chan struct{})}
+	t := &Term{st: st, e: e, s: s, m: m, token: p.Token, margin: margin, gate: st.noted.Choice.Gate, began: time.Now(), deadline: clock.NewTimer(), left: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancelCause(life)
 	e.o.Logger.Info("elected", "token", t.token)
 	e.trace(trace.Event{Kind: trace.Elected, Member: m, Token: t.token})
@@ -58,7 +58,7 @@ func newTerm(life context.Context, st *standing, p *backend.Place, margin time.D
 		ctx := backoff.Apart(t.ctx)
 		t.watching.Go(func() { t.watchReady(ctx) })
 	}
-	if e.o.Site != "" && e.o.Site != p.Header.Choice.Site {
+	if e.o.Site != "" && e.o.Site != st.noted.Choice.Site {
 		ctx := backoff.Apart(t.ctx)
 		t.watching.Go(func() { t.noteSite(ctx) })
 	}
@@ -205,33 +205,36 @@ func (t *Term) remind(after time.Duration) {
 // watchPlace ends the term when the leader's member is removed, when the election has moved, and when
 // the header says that the leader is to resign. p is where the member stood when the term began.
 func (t *Term) watchPlace(ctx context.Context, p *backend.Place) {
-	t.heed(p)
+	_ = t.heed(p) // its notes could be read
 	t.retry(ctx, func() error {
 		now := *p
-		err := t.s.WatchPlace(ctx, t.m, &now)
-		if err == nil {
-			p.Token, p.Header = now.Token, now.Header
-			t.heed(p)
+		if err := t.s.WatchPlace(ctx, t.m, &now); err != nil {
+			return err
 		}
-		return err
+		p.Token, p.Header = now.Token, now.Header
+		return t.heed(p)
 	})
 }
 
 // heed ends the term if the header asks the leader to resign, or says that the election is paused.
 // The request names the leader by a token with the present fence, which may have been raised since
 // the term began. A larger number names no leader, and heed ignores it: otherwise it would end this
-// term and all later ones.
-func (t *Term) heed(p *backend.Place) {
-	h := &p.Header
+// term and all later ones. heed fails if it cannot understand what the header notes.
+func (t *Term) heed(p *backend.Place) error {
+	if err := t.st.read(&p.Header); err != nil {
+		return err
+	}
+	h := t.st.noted
 	asked := t.token <= h.Resign && h.Resign <= max(t.token, p.Token)
 	if !asked && (h.Choice.Gate == 0 || h.Choice.Gate == t.gate) {
-		return
+		return nil
 	}
 	if by := header.Asked(h); asked && by != "" {
 		t.lose(fmt.Errorf("%w by %s", ErrAsked, by))
 	} else {
 		t.lose(ErrAsked)
 	}
+	return nil
 }
 
 // retry calls watch again and again, until ctx ends with the term, or an error proves that the term is
@@ -282,7 +285,7 @@ func (t *Term) guarded(err error) error {
 // first in line has not said so. It writes the header, on condition that the member still
 // stands. It fails, and then ends the term, as Put does. It blocks for about two round trips.
 func (t *Term) Acknowledge(ctx context.Context) error {
-	return t.guarded(header.Update(ctx, t.s, t.e.name, t.m, func(h *backend.Header) bool {
+	return t.guarded(header.Update(ctx, t.s, t.e.name, t.m, func(h *header.Header) bool {
 		done := h.Acknowledged == t.token
 		h.Acknowledged = t.token
 		return !done

@@ -113,7 +113,7 @@ func (s *session) place(ctx context.Context, m backend.Member, ahead *backend.Me
 		return p, err
 	}
 	s.settle(heartbeat, term)
-	if !p.First && p.Ahead.Position != h.Migration.Gate {
+	if !p.First && p.Ahead.Position != h.Gate {
 		return p, s.Alive()
 	}
 	return p, s.lead(ctx, m) // which must not begin with a deadline that has passed

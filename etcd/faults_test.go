@@ -201,7 +201,7 @@ func TestUnprovenBehindGate(t *testing.T) {
 	name := coordtest.Name(t)
 	owner, c := newClient(t, addr).session(t), newClient(t, addr)
 	gate := join(t, owner, name, "gate")
-	h := backend.Header{Migration: backend.Migration{Gate: gate.Position}}
+	h := backend.Header{Gate: gate.Position}
 	if err := owner.Pin(t.Context(), gate, h, backend.Absent); err != nil {
 		t.Fatal(err)
 	}

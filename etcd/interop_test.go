@@ -18,6 +18,7 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
@@ -357,7 +358,7 @@ func TestSealedBehindForeign(t *testing.T) {
 	m := join(t, s, name, "ours, behind")
 	w := sent.watches(t, s, m, 3) // of the header too
 	// What woke at one of many would look before the seal, and return.
-	for _, h := range append(slices.Repeat([]backend.Header{{Acknowledged: first.Position}}, 10), backend.Header{Sealed: "consul://h1"}) {
+	for _, h := range append(slices.Repeat([]header.Header{{Acknowledged: first.Position}}, 10), header.Header{Sealed: "consul://h1"}) {
 		w.rests(t)
 		if _, err := s.Put(t.Context(), name, h.Encode(), nil); err != nil {
 			t.Fatal(err)

@@ -22,7 +22,7 @@ func FuzzMember(f *testing.F) {
 		lease      int64
 	}{
 		{"app/e/5ecc0123456789ab", "web-1", 7}, {"app/e/5ecc0123456789ab-2-shared", "\xff", 0}, {"app/e/", "", 7}, {"app/e/x/y", "", 7},
-		{"app/e", `{"succession":1,"fence":"7"}`, 0}, {"app/e/x", "", 0}, {"other", "", 1}, {"app/e/../x", "", 1}, {"app/e/\x00", "", 1},
+		{"app/e", `{"succession":2,"fence":"7"}`, 0}, {"app/e/x", "", 0}, {"other", "", 1}, {"app/e/../x", "", 1}, {"app/e/\x00", "", 1},
 	} {
 		f.Add([]byte(s.key), []byte(s.value), s.lease, int64(9))
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/etcd"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/internal/rig/certs"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
@@ -166,7 +167,7 @@ func TestWhatRightsGive(t *testing.T) {
 	}
 
 	// The header: the fence, and who is asked to resign.
-	if _, err := member.Put(ctx, "svc", backend.Header{Fence: 77, Resign: 7, Choice: backend.Choice{Readiness: true}}.Encode(), nil); err != nil {
+	if _, err := member.Put(ctx, "svc", header.Header{Fence: 77, Resign: 7, Choice: header.Choice{Readiness: true}}.Encode(), nil); err != nil {
 		t.Error("a candidate writes the header:", err)
 	}
 

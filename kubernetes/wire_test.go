@@ -37,7 +37,7 @@ func FuzzEvent(f *testing.F) {
 // FuzzObject reads what somebody may have written into a Lease.
 func FuzzObject(f *testing.F) {
 	f.Add(`{"metadata":{"name":"member-a","uid":"u","resourceVersion":"7","annotations":{"succession-dev.github.io/position":"-1","succession-dev.github.io/ttl":"99999999999999999999"}},"spec":{"holderIdentity":"=AA"}}`)
-	f.Add(`{"metadata":{"name":"record-a","uid":"u","resourceVersion":"7","annotations":{"succession-dev.github.io/version":"x","succession-dev.github.io/pins":"[1]","succession-dev.github.io/guards":"[\"a\",\"a b\",\"\"]"}},"spec":{"holderIdentity":"{\"succession\":1}"}}`)
+	f.Add(`{"metadata":{"name":"record-a","uid":"u","resourceVersion":"7","annotations":{"succession-dev.github.io/version":"x","succession-dev.github.io/pins":"[1]","succession-dev.github.io/guards":"[\"a\",\"a b\",\"\"]"}},"spec":{"holderIdentity":"{\"succession\":2}"}}`)
 	f.Fuzz(func(t *testing.T, raw string) {
 		o := new(object)
 		if json.Unmarshal([]byte(raw), o) != nil || o.check() != nil {

@@ -74,7 +74,7 @@ func TestDamagedHeader(t *testing.T) {
 	bubble(t, func(t *testing.T, c *memory.Coordinator) {
 		_, s := client(t, c, "a")
 		m := join(t, s, "a")
-		_, err := s.Put(t.Context(), election, []byte(`{"succession":1,"fence":`), nil)
+		_, err := s.Put(t.Context(), election, []byte(`{"succession":2,"fence":`), nil)
 		ok(t, "Put", err)
 		_, err = s.Ahead(t.Context(), m)
 		is(t, "Ahead", err, backend.ErrHeader)

@@ -10,6 +10,7 @@ import (
 	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/header"
 	_ "github.com/succession-dev/succession/local"
 	"github.com/succession-dev/succession/migrate"
 )
@@ -54,8 +55,8 @@ func TestAliasedMigrationIsAborted(t *testing.T) {
 		}
 		m, err := s.Join(w.ctx, election, "gate of migration m", "")
 		if err == nil {
-			h := backend.Header{Migration: backend.Migration{ID: "m", From: oldURL, To: newURL, Step: "begun", Gate: m.Position}}
-			err = s.Pin(w.ctx, m.Member, h, backend.Absent)
+			h := header.Header{Migration: header.Migration{ID: "m", From: oldURL, To: newURL, Step: "begun", Gate: m.Position}}
+			err = s.Pin(w.ctx, m.Member, h.Stored(), backend.Absent)
 		}
 		if err != nil {
 			t.Fatal(err)

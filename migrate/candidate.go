@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/internal/value"
 )
 
@@ -34,7 +34,7 @@ type Candidate struct {
 // candidates returns the members of the line that are not pinned. Those whose position is in both
 // run with both coordinators, the others with the one that alone names; both is nil if that is not
 // known.
-func candidates(l backend.Line, alone Mode, both map[uint64]bool) []Candidate {
+func candidates(l header.Line, alone Mode, both map[uint64]bool) []Candidate {
 	out := []Candidate{}
 	for _, m := range l.Members {
 		if m.Pinned {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/again"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/migrate/internal/composite"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
@@ -89,7 +90,7 @@ func check(ctx context.Context, s backend.Session, name string) error {
 // probe does once each thing that a migration does. Its error says which of them failed.
 func probe(ctx context.Context, s backend.Session, name string) error {
 	failed := func(what string, err error) error { return fmt.Errorf("could not %s: %w", what, err) }
-	h := backend.Header{Migration: backend.Migration{Step: "probe"}}
+	h := header.Header{Migration: header.Migration{Step: "probe"}}
 	if _, err := s.Put(ctx, name, h.Encode(), nil); err != nil {
 		return failed("write a record", err)
 	}
@@ -106,7 +107,7 @@ func probe(ctx context.Context, s backend.Session, name string) error {
 	}
 	if _, err = s.Ahead(ctx, m.Member); err != nil {
 		err = failed("read the line", err)
-	} else if err = s.Pin(ctx, m.Member, h, r.Version); err != nil {
+	} else if err = s.Pin(ctx, m.Member, h.Stored(), r.Version); err != nil {
 		err = failed("pin a member", err)
 	}
 	if lerr := s.Leave(ctx, m.Member); lerr != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/operate"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/migrate"
 )
@@ -168,8 +169,12 @@ func (s forgetfulSession) Pin(ctx context.Context, m backend.Member, h backend.H
 	if err := s.Session.Pin(ctx, m, h, at); err != nil {
 		return err
 	}
-	h.Resign++
-	if _, err := s.Put(ctx, m.Line, h.Encode(), nil); err != nil {
+	noted, err := header.Of(h)
+	if err != nil {
+		return err
+	}
+	noted.Resign++
+	if _, err := s.Put(ctx, m.Line, noted.Encode(), nil); err != nil {
 		return err
 	}
 	return fmt.Errorf("%w: somebody else has written it", backend.ErrVersion)

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/migrate"
 )
@@ -15,15 +15,15 @@ func TestLaterMoves(t *testing.T) {
 	inWorld(t, func(w *world) {
 		wants := func(when string) {
 			record := string(w.c[1].Record(election).Value)
-			for _, text := range []string{`"weights":[1,2]`, `"other":3`, `"notes":2`} {
+			for _, text := range []string{`"weights":[1,2]`, `"other":3`, `"more":2`} {
 				if !strings.Contains(record, text) {
 					t.Errorf("%s the new coordinator has %s, without %s", when, record, text)
 				}
 			}
 		}
 		term := w.sealsThen(func(*memory.Backend) { wants("when the old one is sealed,") }, func() {
-			w.adds(0, `{"migration":{"notes":1},"weights":[1,2]}`)
-			w.adds(1, `{"migration":{"notes":2},"other":3,"weights":[0]}`)
+			w.adds(0, `{"migrate":{"more":1},"weights":[1,2]}`)
+			w.adds(1, `{"migrate":{"more":2},"other":3,"weights":[0]}`)
 		})
 		op, _ := w.backend(onBoth, "operator")
 		defer op.Close()
@@ -48,7 +48,7 @@ func (w *world) adds(side int, later string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	h, err := backend.ParseHeader(r.Value)
+	h, err := header.Parse(r.Value)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/migrate"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
@@ -229,7 +230,7 @@ var errStill = errors.New("the coordinator stays as it is")
 type still struct {
 	backend.Session // anything else is not asked of it
 	side            int
-	line            backend.Line
+	line            header.Line
 	next            mMember // who joins next, until it stops
 	done            chan struct{}
 
@@ -278,18 +279,16 @@ func (c *still) Ahead(_ context.Context, m backend.Member) (backend.Place, error
 	case i < 0:
 		return backend.Place{}, backend.ErrNotMember
 	case i == 0:
-		return kit.PlaceOf(m, nil, c.line.Header)
+		return kit.PlaceOf(m, nil, c.line.Header.Stored())
 	}
-	return kit.PlaceOf(m, &c.line.Members[i-1], c.line.Header)
+	return kit.PlaceOf(m, &c.line.Members[i-1], c.line.Header.Stored())
 }
 
 func (c *still) Line(context.Context, string) (backend.Line, error) {
 	if c.asked++; c.asked > patience {
 		return backend.Line{}, errEndless
 	}
-	l := c.line
-	l.Members = slices.Clone(l.Members)
-	return l, nil
+	return backend.Line{Members: slices.Clone(c.line.Members), Header: c.line.Header.Stored(), Version: c.line.Version}, nil
 }
 
 func (c *still) Get(_ context.Context, name string) (backend.Record, error) {
@@ -305,7 +304,7 @@ func (c *still) Put(_ context.Context, name string, value []byte, _ *backend.If)
 	if name == naming.OfElection(election, naming.Fence) {
 		return 1, nil
 	}
-	h, err := backend.ParseHeader(value)
+	h, err := header.Parse(value)
 	if err != nil {
 		return 0, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
@@ -32,7 +33,7 @@ var stepNames = [...]string{
 const newID = "0"
 
 // header is a record of the side as package migrate writes it.
-func (r mRecord) header(side int) (h backend.Header) {
+func (r mRecord) header(side int) (h header.Header) {
 	if r.sealed {
 		h.Sealed = modelURLs[1-side]
 	}
@@ -43,14 +44,14 @@ func (r mRecord) header(side int) (h backend.Header) {
 	if r.target {
 		from, to = to, from
 	}
-	h.Migration = backend.Migration{
+	h.Migration = header.Migration{
 		ID: fmt.Sprint(r.id), From: modelURLs[from], To: modelURLs[to], Step: stepNames[r.step], Gate: uint64(r.gate), Seal: r.seal, Over: uint64(r.over),
 	}
 	return h
 }
 
 // recordOf is the opposite of header.
-func recordOf(h backend.Header, side int) mRecord {
+func recordOf(h header.Header, side int) mRecord {
 	m := h.Migration
 	r := mRecord{
 		sealed: h.Sealed != "", target: m.To == modelURLs[side], step: uint8(slices.Index(stepNames[:], m.Step)),
@@ -70,8 +71,8 @@ func member(m mMember) backend.Member {
 }
 
 // seen is the line of a side as the code sees it.
-func (s *mSide) seen(side int) backend.Line {
-	l := backend.Line{Version: 1, Header: s.header(side)}
+func (s *mSide) seen(side int) header.Line {
+	l := header.Line{Version: 1, Header: s.header(side)}
 	l.Header.Fence = uint64(s.fence)
 	for _, m := range s.line[:s.n] {
 		l.Members = append(l.Members, member(m))
@@ -186,9 +187,9 @@ func placeOf(k placeKey) verdict {
 	if k.behind {
 		ahead = new(backend.Member)
 	}
-	pl, err := kit.PlaceOf(backend.Member{}, ahead, k.header(0))
+	pl, err := kit.PlaceOf(backend.Member{}, ahead, k.header(0).Stored())
 	switch {
-	case err != nil || protocol.BeingMoved(pl):
+	case err != nil || protocol.BeingMoved(pl.First, k.header(0)):
 		return joinsAnew
 	case pl.First:
 		return leadsFrom
@@ -236,7 +237,7 @@ func (d *decisions) alone(s *mSide, p int) verdict { return d.place(s, p, leadsT
 // it is. That it cannot seal is to go on.
 func (d *decisions) lead(m *model, p, from int, t mSide) protocol.Choice {
 	return kept(d.leads, sideKey{m.side[from].token(0), t.as(p)}, func(k sideKey) protocol.Choice {
-		choice, err := routes[1].Lead(backend.Header{Fence: uint64(k.token)}, k.seen(1), [2]backend.Member{{}, k.own()})
+		choice, err := routes[1].Lead(header.Header{Fence: uint64(k.token)}, k.seen(1), [2]backend.Member{{}, k.own()})
 		if err != nil {
 			return protocol.GoOn
 		}
@@ -269,8 +270,8 @@ func (s *mSide) settled() mView {
 }
 
 // line is a line of which the view may be.
-func (v mView) line(side int) backend.Line {
-	l := backend.Line{Version: 1, Header: v.header(side)}
+func (v mView) line(side int) header.Line {
+	l := header.Line{Version: 1, Header: v.header(side)}
 	for i := range v.n {
 		m := mMember{others, 200 + i}
 		if i == 0 && v.head != 0 {
@@ -311,7 +312,7 @@ func (d *decisions) step(step uint8, to int, f mRecord, t mView) mDecision {
 	return kept(d.steps, stepKey{step, uint8(to), f, t}, func(k stepKey) mDecision {
 		to := int(k.to)
 		var l protocol.Lines
-		l[protocol.From] = backend.Line{Version: 1, Header: k.from.header(1 - to)}
+		l[protocol.From] = header.Line{Version: 1, Header: k.from.header(1 - to)}
 		l[protocol.To] = k.view.line(to)
 		route := routes[to]
 		decide := [...]func(protocol.Lines) (protocol.Request, error){
@@ -365,5 +366,5 @@ func (d *decisions) moved(f, t mRecord) (mRecord, bool) {
 
 // sealed is the source's record as the seal of the migration to t writes it.
 func sealed(t mRecord) mRecord {
-	return recordOf(protocol.SealOf(backend.Header{}, t.header(1).Migration), 0)
+	return recordOf(protocol.SealOf(header.Header{}, t.header(1).Migration), 0)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/migrate"
 )
@@ -103,7 +104,7 @@ func TestOpenWithoutFrom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := backend.Header{Migration: backend.Migration{ID: "m1", From: from, To: to, Step: "moved"}}
+	h := header.Header{Migration: header.Migration{ID: "m1", From: from, To: to, Step: "moved"}}
 	if _, err := s.Put(t.Context(), "reports", h.Encode(), nil); err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/migrate"
 )
@@ -94,7 +95,7 @@ func TestBeginDuringTheOppositeMigration(t *testing.T) {
 			&migrate.Options{From: newURL, To: oldURL})
 		defer back.Close()
 		w.refuses(back.Begin, migrate.ErrRefused, "has not ended")
-		h, err := backend.ParseHeader(w.c[0].Record(election).Value)
+		h, err := header.Parse(w.c[0].Record(election).Value)
 		if err != nil || h.Sealed != newURL || h.Migration.Seal {
 			t.Errorf("the old one's record is %+v, %v; want the seal", h, err)
 		}

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/migrate"
 )
 
@@ -143,7 +144,7 @@ func (st *stage) bring(line string) error {
 		return fmt.Errorf("the leader of the preparation does not lead: %+v, %w", pl, err)
 	}
 	if st.phase == between {
-		mig := backend.Migration{ID: begun.ID, From: begun.From, To: begun.To, Step: "sealed"}
+		mig := header.Migration{ID: begun.ID, From: begun.From, To: begun.To, Step: "sealed"}
 		return sealAndEnd(ctx, sub, m.Member, mig)
 	}
 	term, stop := context.WithCancel(ctx)
@@ -161,7 +162,7 @@ func (st *stage) bring(line string) error {
 }
 
 // sealAndEnd does the first step of the cutover and ends before the second.
-func sealAndEnd(ctx context.Context, sub [2]backend.Backend, m backend.Member, mig backend.Migration) error {
+func sealAndEnd(ctx context.Context, sub [2]backend.Backend, m backend.Member, mig header.Migration) error {
 	old, err := sub[0].Session(ctx)
 	if err != nil {
 		return err
@@ -170,9 +171,12 @@ func sealAndEnd(ctx context.Context, sub [2]backend.Backend, m backend.Member, m
 	if err != nil {
 		return err
 	}
-	h := l.Header
+	h, err := header.Of(l.Header)
+	if err != nil {
+		return err
+	}
 	h.Sealed, h.Migration = mig.To, mig
-	if err := old.Pin(ctx, m, h, l.Version); err != nil {
+	if err := old.Pin(ctx, m, h.Stored(), l.Version); err != nil {
 		return err
 	}
 	for _, b := range sub {

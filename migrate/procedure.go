@@ -10,6 +10,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/internal/value"
 	"github.com/succession-dev/succession/migrate/internal/composite"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
@@ -94,7 +95,7 @@ func (b *Backend) perform(ctx context.Context, election string, v view, r protoc
 }
 
 // write replaces the election's record, where it still has the version.
-func write(ctx context.Context, s backend.Session, election string, h backend.Header, at backend.Version) error {
+func write(ctx context.Context, s backend.Session, election string, h header.Header, at backend.Version) error {
 	_, err := s.Put(ctx, election, h.Encode(), &backend.If{Version: at})
 	return err
 }
@@ -103,7 +104,7 @@ func write(ctx context.Context, s backend.Session, election string, h backend.He
 const giveUpBound = 5 * time.Second
 
 // putGate joins To's line, which was empty, and makes its member the gate.
-func (b *Backend) putGate(ctx context.Context, to backend.Session, election string, before backend.Line, h backend.Header) error {
+func (b *Backend) putGate(ctx context.Context, to backend.Session, election string, before header.Line, h header.Header) error {
 	m, err := to.Join(ctx, election, protocol.GateValue+h.Migration.ID, "")
 	if err != nil {
 		return err
@@ -111,13 +112,13 @@ func (b *Backend) putGate(ctx context.Context, to backend.Session, election stri
 	// If the caller gives up now, it must not leave a member that may yet become the gate.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUpBound)
 	defer cancel()
-	now, err := to.Line(ctx, election)
+	now, err := composite.LineOn(ctx, to, election)
 	if err == nil {
 		err = b.route.MayPin(m.Member, before, now)
 	}
 	if err == nil {
 		h.Migration.Gate = m.Position
-		err = to.Pin(ctx, m.Member, h, before.Version)
+		err = to.Pin(ctx, m.Member, h.Stored(), before.Version)
 		if err == nil {
 			return nil
 		}
@@ -140,7 +141,7 @@ func (b *Backend) touch(ctx context.Context, election string, v view) error {
 	if err != nil {
 		return err
 	}
-	now, err := backend.ParseHeader(r.Value)
+	now, err := header.Parse(r.Value)
 	if err != nil {
 		return err
 	}

@@ -76,7 +76,7 @@ func (b *Backend) look(ctx context.Context, election string) (view, error) {
 	v.on, errs = b.sessions(ctx, election)
 	for _, sd := range []protocol.Side{protocol.To, protocol.From} { // see protocol.Lines
 		if errs[sd] == nil {
-			v.line[sd], errs[sd] = v.on[sd].Line(ctx, election)
+			v.line[sd], errs[sd] = composite.LineOn(ctx, v.on[sd], election)
 		}
 	}
 	if errs[protocol.To] != nil {

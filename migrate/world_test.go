@@ -11,6 +11,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/migrate"
 )
@@ -194,9 +195,12 @@ func (w *world) seals(s backend.Session, m backend.Member, id string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	h := l.Header
-	h.Sealed, h.Migration = newURL, backend.Migration{ID: id, From: oldURL, To: newURL, Step: "sealed"}
-	if err := s.Pin(w.ctx, m, h, l.Version); err != nil {
+	h, err := header.Of(l.Header)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	h.Sealed, h.Migration = newURL, header.Migration{ID: id, From: oldURL, To: newURL, Step: "sealed"}
+	if err := s.Pin(w.ctx, m, h.Stored(), l.Version); err != nil {
 		w.t.Fatal(err)
 	}
 }

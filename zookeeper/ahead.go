@@ -103,7 +103,7 @@ func (s *session) placed(ctx context.Context, o *member, r reading, beat <-chan 
 	}
 	// A list of names has no positions. So if there is a gate, the second member may stand just
 	// behind it, and lead.
-	leads := p.First || front == 0 && h.Migration.Gate != 0
+	leads := p.First || front == 0 && h.Gate != 0
 	s.stands(o, front+1, p.Ahead.Key, leads)
 	if o.stranger || !leads {
 		return p, nil

@@ -76,7 +76,7 @@ func TestRights(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			_, v, err := header(ctx, s)
+			_, v, err := headerOf(ctx, s)
 			if err != nil {
 				return err
 			}
@@ -168,7 +168,7 @@ func TestRights(t *testing.T) {
 	}
 }
 
-func header(ctx context.Context, s backend.Session) (backend.Header, backend.Version, error) {
+func headerOf(ctx context.Context, s backend.Session) (backend.Header, backend.Version, error) {
 	l, err := s.Line(ctx, "e")
 	return l.Header, l.Version, err
 }

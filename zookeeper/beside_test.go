@@ -14,6 +14,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/operate"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/zookeeper"
 )
 
@@ -230,7 +231,7 @@ func TestDeletionsOfOthers(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := s.Put(within(t, 20*time.Second), "e", backend.Header{Acknowledged: 7}.Encode(), &backend.If{Version: r.Version}); err != nil {
+				if _, err := s.Put(within(t, 20*time.Second), "e", header.Header{Acknowledged: 7}.Encode(), &backend.If{Version: r.Version}); err != nil {
 					t.Error("put:", err)
 				}
 			}

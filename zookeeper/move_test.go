@@ -38,7 +38,7 @@ func TestMoveOfOthers(t *testing.T) {
 	}
 	for _, dir := range at {
 		for name, text := range map[string]string{
-			"e.fence":                `{"succession":1,"fence":"4000000000000000000"}`,
+			"e.fence":                `{"succession":2,"fence":"4000000000000000000"}`,
 			"e.migrate-both":         "1",
 			"e.migrate-records":      `{"election":"e","records":["victim"]}`,
 			"e.history.migrate-home": `{"record":"e.history","election":"e","migration":"x"}`,

@@ -34,7 +34,7 @@ func TestLineShowsAPinWithItsHeader(t *testing.T) {
 					return
 				}
 				for _, m := range l.Members {
-					if m.Pinned && l.Header.Migration.Gate < m.Position {
+					if m.Pinned && l.Header.Gate < m.Position {
 						errs <- errors.New(m.Key + " is pinned, and the header does not say so yet")
 						return
 					}
@@ -52,7 +52,7 @@ func TestLineShowsAPinWithItsHeader(t *testing.T) {
 				at, err = l.Version, lerr
 			}
 			if err == nil {
-				err = writer.Pin(t.Context(), m.Member, backend.Header{Migration: backend.Migration{Gate: m.Position}}, at)
+				err = writer.Pin(t.Context(), m.Member, backend.Header{Gate: m.Position}, at)
 			}
 			if err == nil {
 				err = writer.Leave(t.Context(), m.Member)

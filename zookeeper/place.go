@@ -120,12 +120,18 @@ func (s *session) lookAgain(ctx context.Context, w *placeWatch, stirred bool, p 
 	case !p.First && (w.front.missing || w.position != 0 && w.front.position() != w.position):
 		s.advances(w.o)
 		return true, again.Ahead(ctx, s, m, p)
-	case stirred, h.Sealed != p.Header.Sealed, h.Migration != p.Header.Migration:
+	case stirred, decides(h) != decides(p.Header):
 		return true, again.Ahead(ctx, s, m, p)
 	case !p.First:
 		w.position = w.front.position()
 	}
 	return false, nil
+}
+
+// decides returns what in the header concerns also members that are not first.
+func decides(h backend.Header) backend.Header {
+	h.Notes = ""
+	return h
 }
 
 // A view is what a call has seen of one znode, with a watch on it. If key is zero, it is empty, and

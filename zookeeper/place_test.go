@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/zookeeper"
 )
 
@@ -50,7 +51,7 @@ func TestSealedDeepInTheLine(t *testing.T) {
 			p := ahead(t, s, m)
 			moved := background(func() error { return s.WatchPlace(t.Context(), m, &p) })
 			still(t, moved, 100*time.Millisecond)
-			for _, h := range []backend.Header{{Acknowledged: 1}, {Sealed: "etcd://h1:2379"}} {
+			for _, h := range []header.Header{{Acknowledged: 1}, {Sealed: "etcd://h1:2379"}} {
 				still(t, moved, 100*time.Millisecond)
 				if _, err := s.Put(t.Context(), "e", h.Encode(), nil); err != nil {
 					t.Fatal(err)

@@ -154,7 +154,7 @@ func TestFence(t *testing.T) {
 	if l := line(t, s, "e"); l.Header.Fence != 1000 || l.Token(m) != 1000+m.Position {
 		t.Errorf("%+v", l)
 	}
-	if _, err := s.Put(ctx, "e", []byte(`{"succession":1,"fence":-1}`), nil); err != nil {
+	if _, err := s.Put(ctx, "e", []byte(`{"succession":2,"fence":-1}`), nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Ahead(ctx, m); !errors.Is(err, backend.ErrHeader) {

@@ -180,10 +180,12 @@ func (u *URL) String() string { return u.print(secretParam) }
 func (u *URL) print(hide func(name string) bool) string {
 	var b strings.Builder
 	b.WriteString(u.Scheme + ":")
+	path := inPath.Replace((&url.URL{Path: redact.Path(u.Path)}).EscapedPath())
 	if u.Hosts != nil || strings.HasPrefix(u.Path, "//") {
 		b.WriteString("//" + strings.Join(u.Hosts, ","))
+		path = strings.ReplaceAll(path, "@", "%40") // behind hosts, ParseURL takes what is before an @ for a password
 	}
-	b.WriteString(inPath.Replace((&url.URL{Path: redact.Path(u.Path)}).EscapedPath()))
+	b.WriteString(path)
 	sep := "?"
 	for _, k := range sortedKeys(u.params) {
 		for _, v := range u.params[k] {

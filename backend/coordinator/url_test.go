@@ -103,6 +103,7 @@ func TestRedact(t *testing.T) {
 		{"local:/srv/hunter2@h1", "local:/redacted@h1"},
 		{"local:/srv/a%26b%3Bc%3Dd", "local:/srv/a%26b%3Bc%3Dd"},
 		{"u:hunter2@h1:2379/app", "u:redacted@h1:2379/app"},
+		{"etcd://h1/hunter2%40app", "etcd://h1/redacted%40app"},
 		{"spread:?to=eu=etcd://h1:2379&to=us=etcd://u:hunter2@h2", "spread:?to=eu%3Detcd://h1:2379&to=redacted"},
 		{"etcd://h1?pwd=hunter2&pw=hunter2&digest=u:hunter2", "etcd://h1?digest=redacted&pw=redacted&pwd=redacted"},
 		{"consul://h1?to%6ben=hunter2", "consul://h1?token=redacted"},
@@ -268,7 +269,7 @@ func FuzzPassword(f *testing.F) {
 // FuzzParseURL looks for input that is taken and then cannot be printed and read
 // again, or that panics.
 func FuzzParseURL(f *testing.F) {
-	for _, s := range []string{"zookeeper://h1:2181,[::1]:2/p?a=b", "local:/x", "a://u:p@h", "a:?b=%41&b", "x://[::1", "x:a@b?c@d=e"} {
+	for _, s := range []string{"a://0/%40", "a:////%40", "zookeeper://h1:2181,[::1]:2/p?a=b", "local:/x", "a://u:p@h", "a:?b=%41&b", "x://[::1", "x:a@b?c@d=e"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

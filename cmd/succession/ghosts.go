@@ -14,6 +14,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/internal/naming"
 )
 
@@ -102,7 +103,11 @@ func ghostsOf(ctx context.Context, s backend.Session, names []string, remove boo
 			if err != nil {
 				return found, err
 			}
-			if l.Header.Sealed != "" || l.Header.Migration != (backend.Migration{}) {
+			h, err := header.Of(l.Header)
+			if err != nil {
+				return found, err
+			}
+			if h.Sealed != "" || h.Migration != (header.Migration{}) {
 				removes = false
 				errs = errors.Join(errs, fmt.Errorf("%q has moved, or is moving, to another coordinator: \"succession migrate status %s\" says what its members are for", name, name))
 			}

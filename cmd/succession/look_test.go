@@ -22,6 +22,7 @@ import (
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/trace"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/local"
 	"github.com/succession-dev/succession/memory"
@@ -298,7 +299,7 @@ func testResignOfOneThatDoesNotHear(t *testing.T) {
 	if code != ui.ExitTimeout || !strings.Contains(stderr, "other was asked to resign 5s ago and still leads") {
 		t.Errorf("exit code %d, standard error %q", code, stderr)
 	}
-	if err := s.Pin(t.Context(), m.Member, backend.Header{Resign: 1 << 40}, versionOf(t, s)); err != nil {
+	if err := s.Pin(t.Context(), m.Member, header.Header{Resign: 1 << 40}.Stored(), versionOf(t, s)); err != nil {
 		t.Fatal(err)
 	}
 	code, _, stderr = here("--url", url, "resign", "reports", "--wait", "5s")
@@ -369,7 +370,7 @@ func TestURLFromTheEnvironment(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	code, stdout, _ := here("version")
-	if code != 0 || !strings.HasPrefix(stdout, "succession ") || !strings.Contains(stdout, "local, ") || !strings.HasSuffix(stdout, "\nformats: header 1\n") {
+	if code != 0 || !strings.HasPrefix(stdout, "succession ") || !strings.Contains(stdout, "local, ") || !strings.HasSuffix(stdout, "\nformats: header 2\n") {
 		t.Errorf("exit code %d, output %q", code, stdout)
 	}
 	if code, flag, _ := here("--version"); code != 0 || flag != stdout {
@@ -377,7 +378,7 @@ func TestVersion(t *testing.T) {
 	}
 	code, stdout, _ = here("version", "-o", "json")
 	var b build
-	if err := json.Unmarshal([]byte(stdout), &b); err != nil || code != 0 || b.Version == "" || b.Go == "" || b.Header != 1 || !slices.Contains(b.Coordinators, "etcd") {
+	if err := json.Unmarshal([]byte(stdout), &b); err != nil || code != 0 || b.Version == "" || b.Go == "" || b.Header != 2 || !slices.Contains(b.Coordinators, "etcd") {
 		t.Errorf("-o json: exit code %d, output %q (%v)", code, stdout, err)
 	}
 }

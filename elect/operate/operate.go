@@ -10,6 +10,7 @@ import (
 	"fmt"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/internal/naming"
 )
@@ -73,4 +74,18 @@ func (op *Operator) fresh(ctx context.Context) (backend.Session, error) {
 		err = s.Refresh(ctx)
 	}
 	return s, err
+}
+
+// look reads the line of the election by read, which is the method Line or Head of a session.
+func look(ctx context.Context, read func(context.Context, string) (backend.Line, error), election string) (header.Line, elect.State, []elect.Candidate, error) {
+	l, err := read(ctx, election)
+	if err != nil {
+		return header.Line{}, elect.State{}, nil, err
+	}
+	state, all, err := elect.StateOf(l)
+	if err != nil {
+		return header.Line{}, elect.State{}, nil, err
+	}
+	line, err := header.LineOf(l)
+	return line, state, all, err
 }

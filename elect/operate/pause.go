@@ -37,11 +37,7 @@ func (op *Operator) Pause(ctx context.Context, reason string) error {
 	if err != nil {
 		return err
 	}
-	line, err := s.Line(ctx, op.name)
-	if err == nil {
-		err = mayPause(line)
-	}
-	if err != nil {
+	if _, err = mayPause(ctx, s, op.name); err != nil {
 		return err
 	}
 	j, err := s.Join(ctx, op.name, says.String(), "")
@@ -55,21 +51,25 @@ func (op *Operator) Pause(ctx context.Context, reason string) error {
 	return g.toHead(ctx)
 }
 
-// mayPause returns why the election cannot be paused, or nil.
-func mayPause(line backend.Line) error {
+// mayPause returns the line of the election, or why the election cannot be paused.
+func mayPause(ctx context.Context, s backend.Session, election string) (header.Line, error) {
+	line, _, _, err := look(ctx, s.Line, election)
+	if err != nil {
+		return line, err
+	}
 	if gate, paused := line.Paused(); paused {
 		by := value.Parse(gate.Value)
-		return fmt.Errorf("%w by %s: %s", elect.ErrPaused, by.ID, by.Text)
+		return line, fmt.Errorf("%w by %s: %s", elect.ErrPaused, by.ID, by.Text)
 	}
 	if line.Header.Sealed != "" {
-		return &backend.SealedError{To: line.Header.Sealed}
+		return line, &backend.SealedError{To: line.Header.Sealed}
 	}
 	for _, m := range line.Members {
 		if m.Pinned {
-			return fmt.Errorf("%w: %s stands in the line for good; finish or abort the migration first", ErrMoving, value.Named(m))
+			return line, fmt.Errorf("%w: %s stands in the line for good; finish or abort the migration first", ErrMoving, value.Named(m))
 		}
 	}
-	return nil
+	return line, nil
 }
 
 // A gate is a member that joins like any other, and is then pinned.
@@ -98,19 +98,16 @@ func (g *gate) pin(ctx context.Context) error {
 	defer cancel()
 	written := func(err error) bool { return errors.Is(err, backend.ErrVersion) }
 	return again.Try(ctx, written, func() error {
-		line, err := g.s.Line(ctx, g.op.name)
-		if err == nil {
-			err = mayPause(line)
-		}
+		line, err := mayPause(ctx, g.s, g.op.name)
 		if err != nil {
 			return err
 		}
 		h := line.Header
-		h.Choice.Gate, h.Choice.Wish = g.m.Position, backend.Wish{}
+		h.Choice.Gate, h.Choice.Wish = g.m.Position, header.Wish{}
 		if l := line.Members; len(l) > 0 && l[0].Key != g.m.Key { // so a leader that does not know of pauses resigns too
 			header.Ask(&h, line.Token(l[0]), g.says)
 		}
-		return g.s.Pin(ctx, g.m, h, line.Version)
+		return g.s.Pin(ctx, g.m, h.Stored(), line.Version)
 	})
 }
 
@@ -178,14 +175,13 @@ func (op *Operator) Resume(ctx context.Context, o *ResumeOptions) (elect.Candida
 	if err != nil {
 		return elect.Candidate{}, err
 	}
-	line, err := s.Line(ctx, op.name)
+	line, _, all, err := look(ctx, s.Line, op.name)
 	if err != nil {
 		return elect.Candidate{}, err
 	}
 	var is elect.Candidate
 	gate, paused := line.Paused()
 	if paused {
-		_, all := elect.StateOf(line)
 		is = all[slices.Index(line.Members, gate)]
 	}
 	if paused && o != nil && o.Token != 0 && o.Token != is.Token {
@@ -196,7 +192,7 @@ func (op *Operator) Resume(ctx context.Context, o *ResumeOptions) (elect.Candida
 			return elect.Candidate{}, err
 		}
 	}
-	err = header.Update(ctx, s, op.name, backend.Member{}, func(h *backend.Header) bool {
+	err = header.Update(ctx, s, op.name, backend.Member{}, func(h *header.Header) bool {
 		was := h.Choice.Gate
 		if was == line.Header.Choice.Gate {
 			h.Choice.Gate = 0

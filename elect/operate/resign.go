@@ -56,16 +56,13 @@ func (op *Operator) AskToResign(ctx context.Context, o *ResignOptions) (elect.Le
 	if err != nil {
 		return elect.Leader{}, err
 	}
-	line, err := s.Head(ctx, op.name)
+	line, now, _, err := look(ctx, s.Head, op.name)
+	if err == nil && (o.To != "" || line.Header.Choice.Readiness) {
+		line, now, _, err = look(ctx, s.Line, op.name)
+	}
 	if err != nil {
 		return elect.Leader{}, err
 	}
-	if o.To != "" || line.Header.Choice.Readiness {
-		if line, err = s.Line(ctx, op.name); err != nil {
-			return elect.Leader{}, err
-		}
-	}
-	now, _ := elect.StateOf(line)
 	l := now.Leader
 	switch {
 	case now.Vacant():
@@ -77,7 +74,7 @@ func (op *Operator) AskToResign(ctx context.Context, o *ResignOptions) (elect.Le
 	case o.Within > header.MaxWish:
 		return l, fmt.Errorf("operate: %w Within %v: at most %v is possible", backend.ErrInvalid, o.Within, header.MaxWish)
 	}
-	var wish backend.Wish
+	var wish header.Wish
 	heirs := line.Members[1:]
 	if o.To != "" {
 		to, err := find(line, o.To)
@@ -85,7 +82,7 @@ func (op *Operator) AskToResign(ctx context.Context, o *ResignOptions) (elect.Le
 			return l, err
 		}
 		heirs = []backend.Member{to}
-		wish = backend.Wish{Key: to.Key, Position: to.Position, Until: time.Now().Add(cmp.Or(o.Within, time.Minute)).UnixMilli()}
+		wish = header.Wish{Key: to.Key, Position: to.Position, Until: time.Now().Add(cmp.Or(o.Within, time.Minute)).UnixMilli()}
 	}
 	if line.Header.Choice.Readiness {
 		if err := anyReady(ctx, s, op.name, heirs); err != nil {
@@ -96,7 +93,7 @@ func (op *Operator) AskToResign(ctx context.Context, o *ResignOptions) (elect.Le
 	if err != nil {
 		return l, err
 	}
-	return l, header.Update(ctx, s, op.name, backend.Member{}, func(h *backend.Header) bool {
+	return l, header.Update(ctx, s, op.name, backend.Member{}, func(h *header.Header) bool {
 		if h.Resign == nobodys {
 			h.Resign = 0
 		}
@@ -114,7 +111,7 @@ func (op *Operator) AskToResign(ctx context.Context, o *ResignOptions) (elect.Le
 // noTerm returns the number of the header's request to resign if it is the token of no term, and
 // otherwise 0. Anybody may have written such a number, and no leader obeys it, so a new request
 // replaces it.
-func noTerm(ctx context.Context, s backend.Session, line backend.Line) (uint64, error) {
+func noTerm(ctx context.Context, s backend.Session, line header.Line) (uint64, error) {
 	m, asked := line.Members[0], line.Header.Resign
 	if asked <= line.Token(m) {
 		return 0, nil
@@ -129,7 +126,7 @@ func noTerm(ctx context.Context, s backend.Session, line backend.Line) (uint64, 
 }
 
 // find returns the member behind the leader that has the key or the ID.
-func find(line backend.Line, to string) (backend.Member, error) {
+func find(line header.Line, to string) (backend.Member, error) {
 	var found []backend.Member
 	for i, m := range line.Members {
 		id := value.ID(m.Value)

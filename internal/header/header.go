@@ -1,5 +1,8 @@
-// Package header changes the header of an election, and keeps a copy of its fence that
+// Package header reads and changes the header of an election, and keeps a copy of its fence that
 // survives the deletion of the election.
+//
+// A driver knows of a header what it decides by, and passes on its notes ([backend.Header]). [Header]
+// has the notes too: what elect notes of who is to lead, and migrate of the election's move.
 //
 // The header is the record of an election. It holds the fence, which is added to positions to
 // make tokens. Somebody raised the fence because positions alone would let tokens fall: after
@@ -36,13 +39,13 @@ func Is(value []byte) bool {
 }
 
 // Ask makes h ask the term with the token to resign. by says who asks, and its Text says why.
-func Ask(h *backend.Header, token uint64, by value.Of) {
+func Ask(h *Header, token uint64, by value.Of) {
 	h.Resign, h.Asked = max(h.Resign, token), by.String()
 }
 
 // Asked says in one line who has asked for h's Resign, and why. It returns "" if Asked in h is not
 // as [Ask] writes it.
-func Asked(h *backend.Header) string {
+func Asked(h *Header) string {
 	by := value.Parse(h.Asked)
 	line := by.ID
 	if by.Text != "" {
@@ -56,7 +59,7 @@ func Asked(h *backend.Header) string {
 
 // CheckAsked fails with [backend.ErrInvalid] if [Asked] could not show by.
 func CheckAsked(by value.Of) error {
-	h := backend.Header{Asked: by.String()}
+	h := Header{Asked: by.String()}
 	if err := by.Check(); err != nil {
 		return err
 	}
@@ -75,7 +78,7 @@ const maxAsked = 512
 // write. Update calls it again if somebody else wrote at the same time, or if the answer was
 // lost. After a session time, but not less than a second, it gives up on lost answers, because a
 // full disk, for example, stays full.
-func Update(ctx context.Context, s backend.Session, election string, m backend.Member, change func(*backend.Header) bool) error {
+func Update(ctx context.Context, s backend.Session, election string, m backend.Member, change func(*Header) bool) error {
 	wait := backoff.New(ctx)
 	enough := time.Now().Add(max(s.TTL(), time.Second))
 	for {
@@ -91,12 +94,12 @@ func Update(ctx context.Context, s backend.Session, election string, m backend.M
 	}
 }
 
-func update(ctx context.Context, s backend.Session, election string, m backend.Member, change func(*backend.Header) bool) error {
+func update(ctx context.Context, s backend.Session, election string, m backend.Member, change func(*Header) bool) error {
 	r, err := s.Get(ctx, election)
 	if err != nil {
 		return err
 	}
-	h, err := backend.ParseHeader(r.Value)
+	h, err := Parse(r.Value)
 	if err != nil || !change(&h) {
 		return err
 	}
@@ -104,8 +107,8 @@ func update(ctx context.Context, s backend.Session, election string, m backend.M
 	return err
 }
 
-func raise(to uint64) func(*backend.Header) bool {
-	return func(h *backend.Header) bool {
+func raise(to uint64) func(*Header) bool {
+	return func(h *Header) bool {
 		if h.Fence >= to {
 			return false
 		}

@@ -115,7 +115,7 @@ func TestForeignLine(t *testing.T) {
 }
 
 func TestForeignRecord(t *testing.T) {
-	for _, value := range []string{"", "x", `{"succession":1,"fence":7}`, `{"rounds":[{"a":1}]}{}`, `{"rounds":[{"a":"b"}]}`} {
+	for _, value := range []string{"", "x", `{"succession":2,"fence":7}`, `{"rounds":[{"a":1}]}{}`, `{"rounds":[{"a":"b"}]}`} {
 		bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 			b := bubble.Client(t, c, "a")
 			s, err := b.Session(t.Context())

@@ -11,6 +11,7 @@ import (
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/elect/trace"
+	"github.com/succession-dev/succession/internal/header"
 )
 
 var choiceFlaws = []Flaw{
@@ -105,7 +106,7 @@ type atHomeEverywhere struct{ *candidate }
 
 func (s *atHomeEverywhere) Line(ctx context.Context, line string) (backend.Line, error) {
 	l, err := s.candidate.Line(ctx, line)
-	l.Header.Choice.Site = ""
+	noted(&l.Header, func(h *header.Header) { h.Choice.Site = "" })
 	return l, err
 }
 
@@ -113,13 +114,13 @@ type deafToWishes struct{ *candidate }
 
 func (s *deafToWishes) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
 	p, err := s.candidate.Ahead(ctx, m)
-	p.Header.Choice.Wish = backend.Wish{}
+	noted(&p.Header, func(h *header.Header) { h.Choice.Wish = header.Wish{} })
 	return p, err
 }
 
 func (s *deafToWishes) Line(ctx context.Context, line string) (backend.Line, error) {
 	l, err := s.candidate.Line(ctx, line)
-	l.Header.Choice.Wish = backend.Wish{}
+	noted(&l.Header, func(h *header.Header) { h.Choice.Wish = header.Wish{} })
 	return l, err
 }
 
@@ -128,18 +129,22 @@ type waitsForWhoHasGone struct{ *candidate }
 
 func (s *waitsForWhoHasGone) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
 	p, err := s.candidate.Ahead(ctx, m)
-	if w := &p.Header.Choice.Wish; w.Position != 0 {
-		w.Position = math.MaxUint64
-	}
+	noted(&p.Header, func(h *header.Header) {
+		if w := &h.Choice.Wish; w.Position != 0 {
+			w.Position = math.MaxUint64
+		}
+	})
 	return p, err
 }
 
 func (s *waitsForWhoHasGone) Line(ctx context.Context, line string) (backend.Line, error) {
 	l, err := s.candidate.Line(ctx, line)
-	if w := &l.Header.Choice.Wish; w.Position != 0 {
-		w.Position = math.MaxUint64
-		l.Members = append(slices.Clip(l.Members), backend.Member{Line: line, Key: w.Key, Position: w.Position})
-	}
+	noted(&l.Header, func(h *header.Header) {
+		if w := &h.Choice.Wish; w.Position != 0 {
+			w.Position = math.MaxUint64
+			l.Members = append(slices.Clip(l.Members), backend.Member{Line: line, Key: w.Key, Position: w.Position})
+		}
+	})
 	return l, err
 }
 
@@ -147,8 +152,8 @@ type pushesToTheFront struct{ *candidate }
 
 func (s *pushesToTheFront) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
 	p, err := s.candidate.Ahead(ctx, m)
-	if err == nil && p.Header.Choice.Wish.Position == m.Position {
-		p.First, p.Token = true, p.Header.Fence+m.Position
+	if h, herr := header.Of(p.Header); err == nil && herr == nil && h.Choice.Wish.Position == m.Position {
+		p.First, p.Token = true, h.Fence+m.Position
 	}
 	return p, err
 }

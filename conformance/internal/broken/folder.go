@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/header"
 )
 
 var folderFlaws = []Flaw{
@@ -115,10 +116,18 @@ func (s *forgiving) Ahead(ctx context.Context, m backend.Member) (backend.Place,
 	return p, err
 }
 
-// leaveOut leaves out of a header the fields that this version does not know.
+// leaveOut leaves out of a header the notes that this version does not know.
 func leaveOut(h backend.Header) backend.Header {
-	h.Later = ""
+	noted(&h, func(h *header.Header) { h.Later = "" })
 	return h
+}
+
+// noted changes what the header notes, if it can be read.
+func noted(h *backend.Header, change func(*header.Header)) {
+	if n, err := header.Of(*h); err == nil {
+		change(&n)
+		*h = n.Stored()
+	}
 }
 
 type leavesOut struct{ backend.Session }

@@ -8,6 +8,7 @@ import (
 	"github.com/succession-dev/succession/conformance/internal/election"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/operate"
+	"github.com/succession-dev/succession/internal/header"
 )
 
 var observeFlaws = []Flaw{
@@ -155,8 +156,12 @@ type inherited struct{ backend.Session }
 
 func (s *inherited) Line(ctx context.Context, line string) (backend.Line, error) {
 	l, err := s.Session.Line(ctx, line)
-	if err == nil && l.Header.Acknowledged != 0 && len(l.Members) > 0 {
-		l.Header.Acknowledged = l.Token(l.Members[0])
+	if err == nil && len(l.Members) > 0 {
+		noted(&l.Header, func(h *header.Header) {
+			if h.Acknowledged != 0 {
+				h.Acknowledged = l.Token(l.Members[0])
+			}
+		})
 	}
 	return l, err
 }
@@ -182,9 +187,11 @@ type askedForEver struct{ *candidate }
 
 func (s *askedForEver) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
 	p, err := s.candidate.Ahead(ctx, m)
-	if p.Header.Resign != 0 {
-		p.Header.Resign = p.Token
-	}
+	noted(&p.Header, func(h *header.Header) {
+		if h.Resign != 0 {
+			h.Resign = p.Token
+		}
+	})
 	return p, err
 }
 
@@ -192,8 +199,10 @@ type obeysAnyNumber struct{ *candidate }
 
 func (s *obeysAnyNumber) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
 	p, err := s.candidate.Ahead(ctx, m)
-	if p.First && p.Header.Resign > p.Token {
-		p.Header.Resign = p.Token
-	}
+	noted(&p.Header, func(h *header.Header) {
+		if p.First && h.Resign > p.Token {
+			h.Resign = p.Token
+		}
+	})
 	return p, err
 }

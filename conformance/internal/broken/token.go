@@ -161,7 +161,7 @@ func (e *loweredFence) RaiseFence(ctx context.Context, floor uint64) error {
 	if err != nil {
 		return err
 	}
-	return header.Update(ctx, s, e.name, backend.Member{}, func(h *backend.Header) bool {
+	return header.Update(ctx, s, e.name, backend.Member{}, func(h *header.Header) bool {
 		h.Fence = floor
 		return true
 	})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/header"
 )
 
 // The methods in this file act in the client's line and read it. Each call must succeed soon.
@@ -62,10 +63,12 @@ func (c *Client) CloseSession() { c.Do(Close()) }
 
 // Pin pins m, and writes the election's header as change has changed it. If change is nil, the
 // header stays as it is. Pin returns the header that it has written.
-func (c *Client) Pin(m backend.Member, change func(h *backend.Header)) backend.Header {
+func (c *Client) Pin(m backend.Member, change func(h *header.Header)) backend.Header {
 	l := c.Line()
 	if change != nil {
-		change(&l.Header)
+		h := c.Noted(l.Header)
+		change(&h)
+		l.Header = h.Stored()
 	}
 	c.Do(Pin(m, l.Header, l.Version))
 	return l.Header
@@ -120,23 +123,30 @@ func (c *Client) Put(name, text string, cond *backend.If) backend.Version {
 // List returns the names of the records directly under dir.
 func (c *Client) List(dir string) []string { return c.Do(List(dir)).([]string) }
 
+// Noted returns the header with what is noted in it.
+func (c *Client) Noted(h backend.Header) header.Header {
+	noted, err := header.Of(h)
+	c.t.Want(c.Name+": the notes of the header", err)
+	return noted
+}
+
 // Header returns the header of the election.
-func (c *Client) Header() backend.Header {
-	h, err := backend.ParseHeader(c.Get(c.Election).Value)
+func (c *Client) Header() header.Header {
+	h, err := header.Parse(c.Get(c.Election).Value)
 	c.t.Want(c.Name+": the election's record", err)
 	return h
 }
 
 // PutHeader changes the header of the election, and returns it with its version.
-func (c *Client) PutHeader(change func(h *backend.Header)) (backend.Header, backend.Version) {
+func (c *Client) PutHeader(change func(h *header.Header)) (backend.Header, backend.Version) {
 	h := c.Header()
 	change(&h)
-	return h, c.Put(c.Election, string(h.Encode()), nil)
+	return h.Stored(), c.Put(c.Election, string(h.Encode()), nil)
 }
 
 // PutFence raises the election's fence by the given number.
 func (c *Client) PutFence(by uint64) backend.Version {
-	_, v := c.PutHeader(func(h *backend.Header) { h.Fence += by })
+	_, v := c.PutHeader(func(h *header.Header) { h.Fence += by })
 	return v
 }
 

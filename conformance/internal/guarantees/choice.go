@@ -11,6 +11,7 @@ import (
 	"github.com/succession-dev/succession/conformance/internal/engine"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/operate"
+	"github.com/succession-dev/succession/internal/header"
 )
 
 // asked is how much later than soon a candidate finds out that it is not ready any more: it asks about
@@ -243,7 +244,7 @@ var choiceRules = []engine.Rule{{
 		cs := t.Clients(2)
 		first := cs[0].Leads()
 		first.Resign(t.Ctx)
-		cs[0].PutHeader(func(h *backend.Header) { h.Resign = backend.MaxFence })
+		cs[0].PutHeader(func(h *header.Header) { h.Resign = backend.MaxFence })
 		term := cs[1].Leads()
 		op := t.Client().Elect()
 		sees(t, op, term, 1)

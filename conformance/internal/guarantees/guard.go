@@ -65,8 +65,9 @@ var guardedWrites = []guardedWrite{
 	}},
 	{"Pin", engine.Pins, func(c *engine.Client, m backend.Member) engine.Op {
 		l := c.Line()
-		l.Header.Resign++
-		return engine.Pin(m, l.Header, l.Version)
+		h := c.Noted(l.Header)
+		h.Resign++
+		return engine.Pin(m, h.Stored(), l.Version)
 	}},
 	{"Remove", engine.Items, func(c *engine.Client, m backend.Member) engine.Op {
 		return engine.RemoveItem(c.In(theItems(m.Line)).Append("item"), m)

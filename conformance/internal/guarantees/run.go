@@ -10,6 +10,7 @@ import (
 	"github.com/succession-dev/succession/conformance/internal/election"
 	"github.com/succession-dev/succession/conformance/internal/engine"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/header"
 )
 
 // A running is a Run in the background. Its function works until its context ends, or until
@@ -188,7 +189,7 @@ var runRules = []engine.Rule{{
 		a := t.Client()
 		m := a.Join("x")
 		waiting := runsBehind(t, a, 3)
-		a.Pin(m, func(h *backend.Header) { h.Sealed = "memory:elsewhere" })
+		a.Pin(m, func(h *header.Header) { h.Sealed = "memory:elsewhere" })
 		areSealed(t, waiting)
 		a.Shows(t.Soon(), m)
 	},
@@ -200,7 +201,7 @@ var runRules = []engine.Rule{{
 		gate := a.Join("gate")
 		a.Pin(gate, nil)
 		waiting := runsBehind(t, a, 3)
-		a.PutHeader(func(h *backend.Header) { h.Sealed = "memory:elsewhere" })
+		a.PutHeader(func(h *header.Header) { h.Sealed = "memory:elsewhere" })
 		areSealed(t, waiting)
 		a.Shows(t.Soon(), gate)
 	},

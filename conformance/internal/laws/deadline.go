@@ -6,6 +6,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/internal/engine"
+	"github.com/succession-dev/succession/internal/header"
 )
 
 // staysPassed cuts the client off until the deadline of its session has passed, and heals it
@@ -197,7 +198,7 @@ var deadlineRules = []engine.Rule{{
 		a, b := t.Client(), t.Client()
 		gate := a.Join("gate")
 		a.First(gate, engine.Now)
-		a.Pin(gate, func(h *backend.Header) { h.Migration.Gate = gate.Position })
+		a.Pin(gate, func(h *header.Header) { h.Migration.Gate = gate.Position })
 		m := b.Join("behind")
 		b.Behind(m, gate)
 		s := b.Live()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/internal/engine"
+	"github.com/succession-dev/succession/internal/header"
 )
 
 // fenceMeanwhile returns the check of a rule: while a client asks who stands in front, somebody
@@ -92,34 +93,35 @@ var folderRules = []engine.Rule{{
 		if r := b.Get(t.Name); len(l.Members) != 0 || l.Version != r.Version || l.Version == backend.Absent && l.Header != (backend.Header{}) {
 			t.Fatalf("the line of an election that nobody has joined is %+v, its record %+v", l, r)
 		}
-		var h backend.Header
+		var put backend.Header
 		stays := func(when string) {
 			l := a.Line()
-			h.Migration = l.Header.Migration // a migration may go on meanwhile
-			if l.Header != h {
-				t.Fatalf("%s, Line has the header %+v; want %+v", when, l.Header, h)
+			h, now := a.Noted(put), a.Noted(l.Header)
+			h.Migration = now.Migration // a migration may go on meanwhile
+			if now != h {
+				t.Fatalf("%s, Line has the header %+v; want %+v", when, now, h)
 			}
 			if r := a.Get(t.Name); r.Version != l.Version || string(r.Value) != string(h.Encode()) {
 				t.Fatalf("%s, Get of the header is %q at version %d; want %q at %d", when, r.Value, r.Version, h.Encode(), l.Version)
 			}
 		}
-		check := func(change func(h *backend.Header)) {
+		check := func(change func(h *header.Header)) {
 			var v backend.Version
-			h, v = a.PutHeader(change)
+			put, v = a.PutHeader(change)
 			stays("after Put")
 			t.Eventually(t.Soon(), "Line shows the header that was put", func() bool {
 				l := b.Line()
-				return l.Header == h && l.Version == v
+				return l.Header == put && l.Version == v
 			})
 		}
 		first := l.Header.Fence
-		check(func(h *backend.Header) { h.Fence = first + 7 })
+		check(func(h *header.Header) { h.Fence = first + 7 })
 		m := a.Join("x")
 		stays("after Join")
-		check(func(h *backend.Header) { h.Fence, h.Acknowledged, h.Resign = first+8, 9, 3 })
+		check(func(h *header.Header) { h.Fence, h.Acknowledged, h.Resign = first+8, 9, 3 })
 		a.Leave(m)
 		stays("after the last has left")
-		check(func(h *backend.Header) { h.Fence, h.Acknowledged, h.Resign = first+9, 0, 0 })
+		check(func(h *header.Header) { h.Fence, h.Acknowledged, h.Resign = first+9, 0, 0 })
 	},
 }, {
 	ID: "L7.ahead", Title: "Ahead brings the election's record",
@@ -128,10 +130,10 @@ var folderRules = []engine.Rule{{
 		a, b := t.Client(), t.Client()
 		first := a.Join("x")
 		for i := range uint64(5) {
-			a.PutHeader(func(h *backend.Header) { h.Resign = i + 1 })
+			h, _ := a.PutHeader(func(h *header.Header) { h.Resign = i + 1 })
 			brings := func(c *engine.Client, m backend.Member) {
-				if p := c.Ahead(m); p.Header.Resign != i+1 {
-					t.Never("Ahead of %s is %s with the header %+v; %d was written to Resign", engine.Show(m), engine.ShowPlace(p), p.Header, i+1)
+				if p := c.Ahead(m); p.Header != h {
+					t.Never("Ahead of %s is %s with the header %+v; %+v was written", engine.Show(m), engine.ShowPlace(p), p.Header, h)
 				}
 			}
 			next := b.Join("y")
@@ -204,7 +206,7 @@ var folderRules = []engine.Rule{{
 	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
 		a := t.Client()
 		m := a.Join("x")
-		for _, data := range []string{`{"succession":1,"fence":"x"}`, `{"succession":2}`, `{"succession":1,"fence":7`, `{"succession":1,"later":1,"Fence":7}`} {
+		for _, data := range []string{`{"succession":2,"fence":"x"}`, `{"succession":3}`, `{"succession":2,"fence":7`, `{"succession":2,"later":1}`, `{"succession":2,"notes":7}`} {
 			a.Put(t.Name, data, nil)
 			a.Fails(engine.Ahead(m), backend.ErrHeader)
 			a.Fails(engine.Line(t.Name), backend.ErrHeader)
@@ -212,27 +214,27 @@ var folderRules = []engine.Rule{{
 	},
 }, {
 	ID: "L7.later", Title: "what a later version writes into the header is kept, and obeyed",
-	Text:  "Where the election's record has more than this version knows, Ahead says First, with it, and a pin writes it again. Where it says that a leader needs what this version does not know, Ahead fails with ErrHeader for every member, and Line does not.",
+	Text:  "Where the election's record has notes that this version does not know, Ahead says First, with them, and a pin writes them again. Where it says that a leader needs what this version does not know, Ahead fails with ErrHeader for every member, and Line does not.",
 	Needs: []engine.Fault{engine.Records, engine.Pins}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		gate, second := a.Join("x"), b.Join("y")
-		const later = `{"later":{"weights":[1,2]}}`
-		v := a.Put(t.Name, `{"succession":1,"fence":7,"later":{"weights":[1,2]}}`, nil)
+		const later = `{"later":{"weights":[1,2]},"sooner":7}`
+		v := a.Put(t.Name, `{"succession":2,"fence":7,"notes":`+later+`}`, nil)
 		if token := a.First(gate, engine.Now); token != gate.Position+7 {
 			t.Fatalf("the token is %d; want the position %d and the fence 7", token, gate.Position)
 		}
 		h := a.Line().Header
-		if h.Fence != 7 || h.Later != later {
+		if h.Fence != 7 || h.Notes != later {
 			t.Fatalf("the header is %+v; want the fence 7, and %s", h, later)
 		}
 		h.Fence = 8
 		a.Do(engine.Pin(gate, h, v))
-		if h := b.Line().Header; h.Fence != 8 || h.Later != later {
+		if h := b.Line().Header; h.Fence != 8 || h.Notes != later {
 			t.Fatalf("after a pin the header is %+v; want the fence 8, and %s", h, later)
 		}
 		a.Leave(gate)
 		b.First(second, t.Soon())
-		b.Put(t.Name, `{"succession":1,"needs":"weights"}`, nil)
+		b.Put(t.Name, `{"succession":2,"needs":"weights"}`, nil)
 		third := a.Join("z")
 		b.Fails(engine.Ahead(second), backend.ErrHeader)
 		a.Fails(engine.Ahead(third), backend.ErrHeader)
@@ -247,7 +249,7 @@ var folderRules = []engine.Rule{{
 		a := t.Client()
 		m := a.Join("x")
 		for _, fence := range []uint64{backend.MaxFence + 1, math.MaxUint64 - m.Position, math.MaxUint64} {
-			a.Put(t.Name, fmt.Sprintf(`{"succession":1,"fence":%d}`, fence), nil)
+			a.Put(t.Name, fmt.Sprintf(`{"succession":2,"fence":%d}`, fence), nil)
 			a.Fails(engine.Ahead(m), backend.ErrHeader)
 			a.Fails(engine.Line(t.Name), backend.ErrHeader)
 		}

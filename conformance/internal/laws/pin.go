@@ -3,6 +3,7 @@ package laws
 import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/internal/engine"
+	"github.com/succession-dev/succession/internal/header"
 )
 
 // outlives returns the check of a rule: a pinned member outlives the end of its session.
@@ -55,7 +56,7 @@ var pinRules = []engine.Rule{{
 		a := t.Client()
 		for i, m := range []backend.Member{a.Join("x"), a.Join("y")} {
 			before := a.Line()
-			h := a.Pin(m, func(h *backend.Header) { h.Fence, h.Acknowledged = h.Fence+10, 3 })
+			h := a.Pin(m, func(h *header.Header) { h.Fence, h.Acknowledged = h.Fence+10, 3 })
 			l := a.Line()
 			if l.Header != h || l.Version == before.Version || !l.Members[i].Pinned {
 				t.Fatalf("after Pin, the line is %s with header %+v at version %d, before it %d", engine.ShowLine(l.Members), l.Header, l.Version, before.Version)
@@ -192,7 +193,7 @@ var pinRules = []engine.Rule{{
 		a, b, c := t.Client(), t.Client(), t.Client()
 		m, next, last := a.Join("x"), b.Join("y"), c.Join("z")
 		token := a.First(m, engine.Now)
-		a.Pin(m, func(h *backend.Header) { h.Sealed = "memory:elsewhere" })
+		a.Pin(m, func(h *header.Header) { h.Sealed = "memory:elsewhere" })
 		behind := []struct {
 			*engine.Client
 			m backend.Member

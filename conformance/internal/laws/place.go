@@ -3,6 +3,7 @@ package laws
 import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/internal/engine"
+	"github.com/succession-dev/succession/internal/header"
 )
 
 // A placeWatch is what WatchPlace says of a member, again and again, in the background. A call that
@@ -110,7 +111,7 @@ var placeRules = []engine.Rule{{
 		three := b.Join("3")
 		w, behind := watchPlace(t, a, one, a.Ahead(one)), watchPlace(t, b, three, b.Ahead(three))
 		w.rests(t)
-		h, _ := b.PutHeader(func(h *backend.Header) { h.Resign = 1 })
+		h, _ := b.PutHeader(func(h *header.Header) { h.Resign = 1 })
 		w.Returns(t.Soon())
 		if !w.now.First || w.now.Header != h {
 			t.Fatalf("WatchPlace says %s with the header %+v; want First with %+v", engine.ShowPlace(w.now), w.now.Header, h)
@@ -125,7 +126,7 @@ var placeRules = []engine.Rule{{
 		one, two := a.Join("1"), b.Join("2")
 		seal, behind := watchPlace(t, a, one, a.Ahead(one)), watchPlace(t, b, two, b.Ahead(two))
 		seal.rests(t)
-		h := a.Pin(one, func(h *backend.Header) { h.Sealed = "elsewhere" })
+		h := a.Pin(one, func(h *header.Header) { h.Sealed = "elsewhere" })
 		behind.Returns(t.Recheck()+t.Soon(), backend.ErrSealed)
 		seal.Returns(t.Recheck() + t.Soon())
 		if !seal.now.First || seal.now.Header != h {
@@ -141,9 +142,9 @@ var placeRules = []engine.Rule{{
 		a.Pin(gate, nil)
 		two, three := b.Join("2"), c.Join("3")
 		second, third := watchPlace(t, b, two, b.Ahead(two)), watchPlace(t, c, three, c.Ahead(three))
-		a.PutHeader(func(*backend.Header) {})
+		a.PutHeader(func(*header.Header) {})
 		third.rests(t)
-		a.PutHeader(func(h *backend.Header) { h.Sealed = "elsewhere" })
+		a.PutHeader(func(h *header.Header) { h.Sealed = "elsewhere" })
 		second.Returns(t.Recheck()+t.Soon(), backend.ErrSealed)
 		b.Leave(two)
 		third.Returns(t.Soon(), backend.ErrSealed)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/internal/engine"
+	"github.com/succession-dev/succession/internal/header"
 )
 
 var shareRules = []engine.Rule{{
@@ -177,7 +178,7 @@ var shareRules = []engine.Rule{{
 		seal := a.Join("seal")
 		m := b.JoinShared("before")
 		b.Behind(m, seal)
-		a.Pin(seal, func(h *backend.Header) { h.Sealed = "memory:elsewhere" })
+		a.Pin(seal, func(h *header.Header) { h.Sealed = "memory:elsewhere" })
 		for _, m := range []backend.Member{m, b.JoinShared("after")} {
 			var err error
 			t.Eventually(t.Soon(), "Ahead of a shared member behind a seal fails", func() bool {

@@ -16,7 +16,7 @@ import (
 
 // A View is what a member has seen of its line.
 type View struct {
-	Line    backend.Line
+	Line    header.Line
 	Unready unready.Positions // who has said that it is not ready
 	At      time.Time         // by the clock of the member
 }
@@ -100,6 +100,6 @@ func (v View) behind(m backend.Member) (out []backend.Member) {
 
 // Wished reports whether there is a wish that has not lapsed at the time at. If clocks differ, a
 // wish lasts longer or shorter, and nothing else changes.
-func Wished(w backend.Wish, at time.Time) bool {
+func Wished(w header.Wish, at time.Time) bool {
 	return w.Position != 0 && at.UnixMilli() < w.Until && w.Until <= at.Add(2*header.MaxWish).UnixMilli()
 }

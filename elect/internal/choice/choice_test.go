@@ -57,12 +57,12 @@ func settles(all []candidate, wish int) string {
 	for i := range line {
 		line[i].position = uint64(i + 1)
 	}
-	h := backend.Header{Choice: backend.Choice{Site: "here"}}
+	h := header.Header{Choice: header.Choice{Site: "here"}}
 	if wish > 0 {
-		h.Choice.Wish = backend.Wish{Position: uint64(wish), Until: at.Add(time.Minute).UnixMilli()}
+		h.Choice.Wish = header.Wish{Position: uint64(wish), Until: at.Add(time.Minute).UnixMilli()}
 	}
 	for next := uint64(len(line)) + 1; next <= uint64(2*len(line))+1; next++ {
-		v := choice.View{Line: backend.Line{Header: h}, Unready: unready.Positions{}, At: at}
+		v := choice.View{Line: header.Line{Header: h}, Unready: unready.Positions{}, At: at}
 		for _, c := range line {
 			v.Line.Members = append(v.Line.Members, member(c))
 			v.Unready[c.position] = !c.ready
@@ -117,7 +117,7 @@ func member(c candidate) backend.Member {
 func TestPause(t *testing.T) {
 	m := member(candidate{name: "0", position: 1})
 	gate := backend.Member{Line: "e", Key: "g", Position: 2, Pinned: true, Value: value.Of{ID: "anna", Text: "kernel"}.String()}
-	v := choice.View{Line: backend.Line{Members: []backend.Member{m, gate}, Header: backend.Header{Choice: backend.Choice{Gate: 2}}}, At: at}
+	v := choice.View{Line: header.Line{Members: []backend.Member{m, gate}, Header: header.Header{Choice: header.Choice{Gate: 2}}}, At: at}
 	want := choice.Verdict{Act: choice.Yield, To: gate, Why: "anna has paused the election: kernel"}
 	if got := v.Of(m, true, value.Rank{}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -131,12 +131,12 @@ func TestPause(t *testing.T) {
 // Whoever may write the header may wish what they like. A wish that would hold for longer than any can is none.
 func TestWishOfOthers(t *testing.T) {
 	for until, want := range map[time.Duration]bool{-time.Second: false, time.Hour: true, header.MaxWish: true, 3 * header.MaxWish: false, 1 << 62: false} {
-		if got := choice.Wished(backend.Wish{Key: "m", Position: 7, Until: at.Add(until).UnixMilli()}, at); got != want {
+		if got := choice.Wished(header.Wish{Key: "m", Position: 7, Until: at.Add(until).UnixMilli()}, at); got != want {
 			t.Errorf("a wish until in %v counts: %t", until, got)
 		}
 	}
 	for _, until := range []int64{math.MaxInt64, math.MinInt64} {
-		if choice.Wished(backend.Wish{Key: "m", Position: 7, Until: until}, at) {
+		if choice.Wished(header.Wish{Key: "m", Position: 7, Until: until}, at) {
 			t.Errorf("a wish until %d counts", until)
 		}
 	}
@@ -150,13 +150,13 @@ func TestVerdicts(t *testing.T) {
 	plain := says("m", 5, 1, "")
 	pinned := says("pinned", 6, 9, "")
 	pinned.Pinned = true
-	wish := func(position uint64, until time.Time) backend.Choice {
-		return backend.Choice{Wish: backend.Wish{Position: position, Until: until.UnixMilli()}}
+	wish := func(position uint64, until time.Time) header.Choice {
+		return header.Choice{Wish: header.Wish{Position: position, Until: until.UnixMilli()}}
 	}
 	for _, tt := range []struct {
 		name    string
 		line    []backend.Member
-		h       backend.Choice
+		h       header.Choice
 		unready bool
 		own     value.Rank
 		act     choice.Act
@@ -167,7 +167,7 @@ func TestVerdicts(t *testing.T) {
 			act: choice.Yield, to: "x", why: "priority 2, and this one 1"},
 		{name: "the largest priority", line: []backend.Member{plain, says("x", 6, 2, ""), says("y", 7, 3, "")}, own: value.Rank{Priority: 1}, act: choice.Yield, to: "y", why: "priority 3"},
 		{name: "the same priority", line: []backend.Member{plain, says("x", 6, 1, "")}, own: value.Rank{Priority: 1}, act: choice.Lead},
-		{name: "in the site", line: []backend.Member{plain, says("x", 6, 1, "here")}, h: backend.Choice{Site: "here"}, own: value.Rank{Priority: 1},
+		{name: "in the site", line: []backend.Member{plain, says("x", 6, 1, "here")}, h: header.Choice{Site: "here"}, own: value.Rank{Priority: 1},
 			act: choice.Yield, to: "x", why: "is in here"},
 		{name: "no site", line: []backend.Member{plain, says("x", 6, 1, "")}, own: value.Rank{Priority: 1, Site: "there"}, act: choice.Lead},
 		{name: "not ready", line: []backend.Member{plain, says("x", 6, 1, ""), says("y", 7, 1, "")}, unready: true, own: value.Rank{Priority: 1},
@@ -185,20 +185,20 @@ func TestVerdicts(t *testing.T) {
 		{name: "a wish that has lapsed", line: []backend.Member{plain, says("x", 6, 0, "")}, h: wish(6, at), own: value.Rank{Priority: 1}, act: choice.Lead},
 		{name: "a wish for it", line: []backend.Member{plain, says("x", 6, 9, "")}, h: wish(5, at.Add(time.Second)), act: choice.Lead},
 	} {
-		v := choice.View{Line: backend.Line{Members: tt.line, Header: backend.Header{Choice: tt.h}}, At: at}
+		v := choice.View{Line: header.Line{Members: tt.line, Header: header.Header{Choice: tt.h}}, At: at}
 		if is := v.Of(plain, !tt.unready, tt.own); is.Act != tt.act || is.To.Key != tt.to || !strings.Contains(is.Why, tt.why) {
 			t.Errorf("%s: %+v, want %v, %q, %q", tt.name, is, tt.act, tt.to, tt.why)
 		}
 	}
 	for _, w := range []struct {
-		wish backend.Wish
+		wish header.Wish
 		want bool
 	}{
-		{backend.Wish{Position: 1, Until: at.UnixMilli()}, false},
-		{backend.Wish{Position: 1, Until: at.UnixMilli() + 1}, true},
-		{backend.Wish{Position: 0, Until: at.UnixMilli() + 1}, false},
-		{backend.Wish{Position: 1, Until: at.Add(2 * header.MaxWish).UnixMilli()}, true},
-		{backend.Wish{Position: 1, Until: at.Add(2*header.MaxWish).UnixMilli() + 1}, false},
+		{header.Wish{Position: 1, Until: at.UnixMilli()}, false},
+		{header.Wish{Position: 1, Until: at.UnixMilli() + 1}, true},
+		{header.Wish{Position: 0, Until: at.UnixMilli() + 1}, false},
+		{header.Wish{Position: 1, Until: at.Add(2 * header.MaxWish).UnixMilli()}, true},
+		{header.Wish{Position: 1, Until: at.Add(2*header.MaxWish).UnixMilli() + 1}, false},
 	} {
 		if got := choice.Wished(w.wish, at); got != w.want {
 			t.Errorf("%+v at %d: %t", w.wish, at.UnixMilli(), got)

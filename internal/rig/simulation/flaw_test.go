@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/internal/rig/lane"
 	"github.com/succession-dev/succession/internal/rig/simulation"
 	"github.com/succession-dev/succession/internal/view"
@@ -188,7 +189,12 @@ func (s unpaused) Ahead(ctx context.Context, m backend.Member) (backend.Place, e
 
 func (s unpaused) Line(ctx context.Context, line string) (backend.Line, error) {
 	l, err := s.passer.Line(ctx, line)
-	l.Header.Choice.Gate = 0
+	if err != nil {
+		return l, err
+	}
+	h, err := header.Of(l.Header)
+	h.Choice.Gate = 0
+	l.Header = h.Stored()
 	return l, err
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/header"
 )
 
 // An observer follows one election.
@@ -100,10 +101,10 @@ func (o *observer) compare(truth elect.State) {
 
 // state returns how an election stands, as an observer of a side is to see it.
 func (w *world) state(s *side, name string, line []backend.Member, tag string) elect.State {
-	var h backend.Header
+	var h header.Header
 	if r := s.c.Record(name); r.Version != backend.Absent {
 		var err error
-		if h, err = backend.ParseHeader(r.Value); err != nil {
+		if h, err = header.Parse(r.Value); err != nil {
 			w.fail("observer", "the record of %s: %v", name, err)
 		}
 	}

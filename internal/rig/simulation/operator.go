@@ -210,7 +210,7 @@ func (w *world) open(e *election) {
 	w.acts("opening "+e.name, func(ctx context.Context, b backend.Backend) {
 		s, err := b.Session(ctx)
 		if err == nil {
-			err = header.Update(ctx, s, e.name, backend.Member{}, func(h *backend.Header) bool {
+			err = header.Update(ctx, s, e.name, backend.Member{}, func(h *header.Header) bool {
 				was := h.Sealed
 				h.Sealed = ""
 				return was != ""

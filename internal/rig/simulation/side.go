@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/memory"
 )
 
@@ -25,8 +26,8 @@ const (
 var urls = [2]string{"memory:old", "memory:new"}
 
 // header returns the record of an election on one side.
-func (w *world) header(s *side, e *election) backend.Header {
-	h, err := backend.ParseHeader(s.c.Record(e.name).Value)
+func (w *world) header(s *side, e *election) header.Header {
+	h, err := header.Parse(s.c.Record(e.name).Value)
 	if err != nil {
 		w.fail("header", "the record of %s: %v", e.name, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
@@ -74,7 +75,7 @@ func (s *session) findSeal(ctx context.Context, c *candidacy, err error) (found 
 	if err != nil {
 		return false, err
 	}
-	h, err := backend.ParseHeader(r.Value)
+	h, err := header.Parse(r.Value)
 	if err != nil {
 		return false, err
 	}
@@ -98,15 +99,19 @@ func (s *session) aheadOn(ctx context.Context, c *candidacy, sd protocol.Side) (
 	if err != nil || pl.First {
 		return pl, err
 	}
-	if protocol.BeingMoved(pl) {
+	h, err := header.Of(pl.Header)
+	if err != nil {
+		return backend.Place{}, err
+	}
+	if protocol.BeingMoved(pl.First, h) {
 		if !c.now().hasSealed() {
 			return backend.Place{}, errMovedOn
 		}
 		// It leads already, while somebody takes the gate away.
-		if l, err := part.Line(ctx, c.line); err != nil {
+		if l, err := LineOn(ctx, part, c.line); err != nil {
 			return backend.Place{}, err
 		} else if protocol.BehindGate(l, m) {
-			return backend.Place{First: true, Token: l.Token(l.Members[1]), Header: l.Header}, nil
+			return backend.Place{First: true, Token: l.Token(l.Members[1]), Header: l.Header.Stored()}, nil
 		}
 	}
 	pl.Ahead = tag(sd, pl.Ahead)

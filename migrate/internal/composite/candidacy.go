@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
@@ -34,7 +35,7 @@ type standing struct {
 	leads   [2]bool           // by which coordinators it leads: their deadlines are the term's
 	until   time.Time         // until when it tries to get a member on To; zero if it does not
 	aborted string            // the ID of the migration that was aborted, in fromOnly and outdated
-	sealed  backend.Header    // From's record as its seal has written it
+	sealed  header.Header     // From's record as its seal has written it
 	since   time.Time         // when it has sealed From
 	open    bool              // the gate has gone since then
 }
@@ -146,7 +147,7 @@ func (st *standing) begunAgain() { st.state = outdated }
 
 // seal is for a candidacy that has sealed From and leads by To alone. From's record is h since
 // then.
-func (st *standing) seal(h backend.Header) {
+func (st *standing) seal(h header.Header) {
 	st.sealed = h
 	if st.since.IsZero() {
 		st.since = time.Now()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/again"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
@@ -58,7 +59,7 @@ func (s *session) openGate(ctx context.Context, c *candidacy) error {
 	if err != nil {
 		return err
 	}
-	h, err := backend.ParseHeader(r.Value)
+	h, err := header.Parse(r.Value)
 	if err != nil {
 		return err
 	}
@@ -93,11 +94,11 @@ func (s *session) decide(ctx context.Context, c *candidacy) (sealed bool, err er
 		if err != nil {
 			return false, err
 		}
-		h, err := backend.ParseHeader(r.Value)
+		h, err := header.Parse(r.Value)
 		if err != nil {
 			return false, err
 		}
-		l, err := to.Line(ctx, c.line)
+		l, err := LineOn(ctx, to, c.line)
 		if err != nil {
 			return false, err
 		}
@@ -166,14 +167,14 @@ func (s *session) decide(ctx context.Context, c *candidacy) (sealed bool, err er
 }
 
 // sendSeal seals From: if its record still has the version, it becomes h.
-func (s *session) sendSeal(ctx context.Context, c *candidacy, h backend.Header, at backend.Version) error {
+func (s *session) sendSeal(ctx context.Context, c *candidacy, h header.Header, at backend.Version) error {
 	if err := c.writing.take(ctx); err != nil {
 		return err
 	}
 	defer c.writing.release()
 	was := c.sealSent
 	c.sealSent = true
-	err := s.part(protocol.From).Pin(ctx, c.now().at[protocol.From], h, at)
+	err := s.part(protocol.From).Pin(ctx, c.now().at[protocol.From], h.Stored(), at)
 	switch {
 	case err == nil:
 		c.change(func(st *standing) { st.seal(h) })
@@ -186,7 +187,7 @@ func (s *session) sendSeal(ctx context.Context, c *candidacy, h backend.Header, 
 // isSeal reports whether the candidacy's member is the seal of From.
 func (s *session) isSeal(ctx context.Context, c *candidacy) (bool, error) {
 	l, err := s.part(protocol.From).Line(ctx, c.line)
-	return err == nil && protocol.Index(l, c.now().at[protocol.From]) == 0 && l.Members[0].Pinned, err
+	return err == nil && protocol.Index(l.Members, c.now().at[protocol.From]) == 0 && l.Members[0].Pinned, err
 }
 
 // A Move is a cutover that has been decided and must be completed.
@@ -194,8 +195,8 @@ type Move struct {
 	Election string
 	From     backend.Session // nil if the records there are left behind
 	To       backend.Session
-	Sealed   backend.Header // From's record, as the seal has written it
-	Guarded  []string       // records that this process itself has guarded; they are carried over with those in From's list
+	Sealed   header.Header // From's record, as the seal has written it
+	Guarded  []string      // records that this process itself has guarded; they are carried over with those in From's list
 	Log      *slog.Logger
 }
 
@@ -206,7 +207,7 @@ func EndMove(ctx context.Context, m Move) error {
 	// Somebody else may do the same: the gate has gone meanwhile, or a record is there.
 	meanwhile := func(err error) bool { return written(err) || errors.Is(err, backend.ErrNotMember) }
 	return again.Try(ctx, meanwhile, func() error {
-		l, err := m.To.Line(ctx, m.Election)
+		l, err := LineOn(ctx, m.To, m.Election)
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
@@ -79,7 +80,7 @@ func (s *session) openFrom(ctx context.Context) (opened bool, err error) {
 
 // headers reads the election's record on both coordinators. If To's record is enough, From's may be
 // missing.
-func (s *session) headers(ctx context.Context, line string) (h [2]backend.Header, errs [2]error) {
+func (s *session) headers(ctx context.Context, line string) (h [2]header.Header, errs [2]error) {
 	for {
 		h, errs = s.headersNow(ctx, line)
 		if errs[protocol.From] == nil || errs[protocol.To] != nil || s.route.MovedByTo(h[protocol.To]) {
@@ -96,7 +97,7 @@ func (s *session) headers(ctx context.Context, line string) (h [2]backend.Header
 }
 
 // headersNow is headers without opening a part with From.
-func (s *session) headersNow(ctx context.Context, line string) (h [2]backend.Header, errs [2]error) {
+func (s *session) headersNow(ctx context.Context, line string) (h [2]header.Header, errs [2]error) {
 	Both(func(sd protocol.Side) {
 		if sd == protocol.From {
 			if errs[sd] = s.fromOver(); errs[sd] != nil {
@@ -105,7 +106,7 @@ func (s *session) headersNow(ctx context.Context, line string) (h [2]backend.Hea
 		}
 		var r backend.Record
 		if r, errs[sd] = s.part(sd).Get(ctx, line); errs[sd] == nil {
-			h[sd], errs[sd] = backend.ParseHeader(r.Value)
+			h[sd], errs[sd] = header.Parse(r.Value)
 		}
 	})
 	return h, errs

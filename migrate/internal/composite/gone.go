@@ -7,6 +7,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/internal/again"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
@@ -127,7 +128,7 @@ func (s *session) goneOrBegun(ctx context.Context, c *candidacy) error {
 // another ID than the aborted one: a server that lags behind may still show that one.
 func (s *session) begunAgain(ctx context.Context, c *candidacy) error {
 	aborted := c.now().aborted
-	return s.untilTo(ctx, c.line, func(h backend.Header) bool {
+	return s.untilTo(ctx, c.line, func(h header.Header) bool {
 		phase, _ := s.route.PhaseByTo(h)
 		return phase.NeedsBoth() && h.Migration.ID != aborted
 	})
@@ -135,7 +136,7 @@ func (s *session) begunAgain(ctx context.Context, c *candidacy) error {
 
 // untilTo blocks until is returns true for To's record. It passes over a record that cannot be
 // read.
-func (s *session) untilTo(ctx context.Context, line string, is func(backend.Header) bool) error {
+func (s *session) untilTo(ctx context.Context, line string, is func(header.Header) bool) error {
 	var seen backend.Version
 	for {
 		r, err := s.to().Watch(ctx, line, seen)
@@ -143,7 +144,7 @@ func (s *session) untilTo(ctx context.Context, line string, is func(backend.Head
 			return err
 		}
 		seen = r.Version
-		if h, err := backend.ParseHeader(r.Value); err == nil && is(h) {
+		if h, err := header.Parse(r.Value); err == nil && is(h) {
 			return nil
 		}
 	}
@@ -167,7 +168,7 @@ func (s *session) goneOrAsked(ctx context.Context, c *candidacy) (asked bool, er
 			return err
 		},
 		func(ctx context.Context) error {
-			return s.untilTo(ctx, c.line, func(h backend.Header) bool {
+			return s.untilTo(ctx, c.line, func(h header.Header) bool {
 				return h.Migration.Step == protocol.StepAsked || h.Migration.Step == protocol.StepMoved || h.Sealed != ""
 			})
 		})

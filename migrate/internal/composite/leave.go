@@ -34,11 +34,11 @@ func (s *session) leaveStranger(ctx context.Context, m backend.Member) error {
 	if err := part.Refresh(ctx); err != nil { // another session may have made it the gate or the seal just now
 		return err
 	}
-	l, err := part.Line(ctx, m.Line)
+	l, err := LineOn(ctx, part, m.Line)
 	if err != nil {
 		return err
 	}
-	if i := protocol.Index(l, m); i >= 0 && l.Members[i].Pinned {
+	if i := protocol.Index(l.Members, m); i >= 0 && l.Members[i].Pinned {
 		if gate, ok := protocol.Gate(l); l.Header.Sealed != "" || ok && protocol.Same(gate, m) {
 			return fmt.Errorf("%w: %s is the gate or the seal of a migration; abort that instead", backend.ErrDenied, m.Key)
 		}

@@ -118,7 +118,7 @@ func (s *session) keeper(ctx context.Context, name string) (protocol.Side, backe
 		s.setMoved(name, true)
 		return protocol.To, 0, nil
 	}
-	if h[protocol.From] != (backend.Header{}) || h[protocol.To] != (backend.Header{}) {
+	if h[protocol.From] != (header.Header{}) || h[protocol.To] != (header.Header{}) {
 		return protocol.From, at, nil
 	}
 	if noteErr != nil {

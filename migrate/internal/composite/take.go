@@ -71,7 +71,7 @@ func (s *session) tryTo(ctx context.Context, c *candidacy, pl backend.Place) (ba
 				continue
 			}
 		}
-		l, err := to.Line(ctx, c.line)
+		l, err := LineOn(ctx, to, c.line)
 		if err != nil {
 			return backend.Place{}, err
 		}
@@ -101,7 +101,7 @@ func (s *session) tryTo(ctx context.Context, c *candidacy, pl backend.Place) (ba
 		case protocol.LostTo:
 			return backend.Place{}, fmt.Errorf("%w: its member on %s has gone", backend.ErrNotMember, s.route.To)
 		case protocol.WaitOnTo:
-			return backend.Place{Ahead: tag(protocol.To, l.Members[protocol.Index(l, m)-1])}, nil
+			return backend.Place{Ahead: tag(protocol.To, l.Members[protocol.Index(l.Members, m)-1])}, nil
 		case protocol.LeadByBoth:
 			return pl, nil
 		case protocol.RaiseFrom:

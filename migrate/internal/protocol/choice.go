@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/header"
 )
 
 // A Choice says what a process with both coordinators does next.
@@ -24,14 +25,15 @@ const (
 	SealedFrom               // From is sealed, perhaps by itself
 )
 
-// BeingMoved reports whether a member with this place has to join again: it waits on the
-// coordinator to which the election is about to move, and no seal tells it that.
-func BeingMoved(pl backend.Place) bool { return !pl.First && Gated(pl.Header) }
+// BeingMoved reports whether a member that is not first, in the election with this record, has to
+// join again: it waits on the coordinator to which the election is about to move, and no seal tells
+// it that.
+func BeingMoved(first bool, h header.Header) bool { return !first && Gated(h) }
 
 // Take decides for a process that is first on From, with the token, until it leads. m is its member
 // on To, zero if it has none. If the process cannot lead before somebody has acted, Take fails with
 // [ErrRefused] or an error of [Route.Phase].
-func (r Route) Take(token uint64, to backend.Line, m backend.Member) (Choice, error) {
+func (r Route) Take(token uint64, to header.Line, m backend.Member) (Choice, error) {
 	phase, err := r.PhaseByTo(to.Header) // From is not sealed: the process is first there
 	switch {
 	case err != nil:
@@ -47,7 +49,7 @@ func (r Route) Take(token uint64, to backend.Line, m backend.Member) (Choice, er
 	if m.Key == "" {
 		return JoinTo, nil
 	}
-	switch i := Index(to, m); {
+	switch i := Index(to.Members, m); {
 	case i < 0:
 		return LostTo, nil
 	case i > 1:
@@ -65,7 +67,7 @@ func (r Route) Take(token uint64, to backend.Line, m backend.Member) (Choice, er
 // [ErrRefused]. After Seal the process must first write To's record as it was, on condition of its
 // version, and then seal From, on condition of the version of From's record: an abort writes To's
 // record first, and then From's.
-func (r Route) Lead(from backend.Header, to backend.Line, own [2]backend.Member) (Choice, error) {
+func (r Route) Lead(from header.Header, to header.Line, own [2]backend.Member) (Choice, error) {
 	phase, err := r.PhaseByTo(to.Header)
 	switch {
 	case err != nil:

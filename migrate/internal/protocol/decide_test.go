@@ -6,25 +6,26 @@ import (
 	"testing"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
 // The election of the tests moves from a to b.
 var route = protocol.Route{From: "memory:a", To: "memory:b"}
 
-func mig(step string, gate uint64) backend.Migration {
-	return backend.Migration{ID: "m", From: route.From, To: route.To, Step: step, Gate: gate}
+func mig(step string, gate uint64) header.Migration {
+	return header.Migration{ID: "m", From: route.From, To: route.To, Step: step, Gate: gate}
 }
 
 // opposite is a migration from b to a.
-func opposite(step string, gate uint64) backend.Migration {
-	return backend.Migration{ID: "o", From: route.To, To: route.From, Step: step, Gate: gate}
+func opposite(step string, gate uint64) header.Migration {
+	return header.Migration{ID: "o", From: route.To, To: route.From, Step: step, Gate: gate}
 }
 
-func moving(m backend.Migration) backend.Header { return backend.Header{Migration: m} }
+func moving(m header.Migration) header.Header { return header.Header{Migration: m} }
 
-func sealed(to string, m backend.Migration) backend.Header {
-	return backend.Header{Sealed: to, Migration: m}
+func sealed(to string, m header.Migration) header.Header {
+	return header.Header{Sealed: to, Migration: m}
 }
 
 var (
@@ -34,16 +35,16 @@ var (
 	you  = backend.Member{Line: "e", Key: "you", Position: 8, Value: "web-2"}
 )
 
-func line(h backend.Header, members ...backend.Member) backend.Line {
-	return backend.Line{Header: h, Members: members, Version: 3}
+func line(h header.Header, members ...backend.Member) header.Line {
+	return header.Line{Header: h, Members: members, Version: 3}
 }
 
 // What a process that is first on From does, with the token 7, and its member on To.
 func TestTake(t *testing.T) {
-	higher := backend.Header{Fence: 100, Migration: mig(protocol.StepBegun, 5)}
+	higher := header.Header{Fence: 100, Migration: mig(protocol.StepBegun, 5)}
 	for _, tt := range []struct {
 		name  string
-		to    backend.Line
+		to    header.Line
 		m     backend.Member
 		token uint64
 		want  protocol.Choice
@@ -51,8 +52,8 @@ func TestTake(t *testing.T) {
 	}{
 		{"it has moved", line(moving(mig(protocol.StepMoved, 0)), me), me, 7, protocol.Rejoin, nil},
 		{"it was aborted", line(sealed(route.From, mig(protocol.StepAborted, 0))), me, 7, protocol.StayOnFrom, nil},
-		{"another migration", line(moving(backend.Migration{ID: "x", From: "memory:c", To: route.To, Step: protocol.StepBegun, Gate: 5}), gate, me), me, 7, 0, protocol.ErrOther},
-		{"nothing has begun", line(backend.Header{}, me), me, 7, 0, protocol.ErrNotBegun},
+		{"another migration", line(moving(header.Migration{ID: "x", From: "memory:c", To: route.To, Step: protocol.StepBegun, Gate: 5}), gate, me), me, 7, 0, protocol.ErrOther},
+		{"nothing has begun", line(header.Header{}, me), me, 7, 0, protocol.ErrNotBegun},
 		{"the gate is gone", line(moving(mig(protocol.StepBegun, 5)), me), me, 7, 0, protocol.ErrRefused},
 		{"the gate is not pinned", line(moving(mig(protocol.StepBegun, 5)), backend.Member{Line: "e", Key: "gate", Position: 5}, me), me, 7, 0, protocol.ErrRefused},
 		{"another is pinned", line(moving(mig(protocol.StepBegun, 5)), backend.Member{Line: "e", Key: "x", Position: 4, Pinned: true}, me), me, 7, 0, protocol.ErrRefused},
@@ -82,23 +83,23 @@ func TestLead(t *testing.T) {
 	own := [2]backend.Member{protocol.From: {Line: "e", Key: "mine", Position: 7}, protocol.To: me}
 	for _, tt := range []struct {
 		name string
-		from backend.Header
-		to   backend.Line
+		from header.Header
+		to   header.Line
 		want protocol.Choice
 		err  error
 	}{
-		{"begun", backend.Header{}, line(moving(mig(protocol.StepBegun, 5)), gate, me), protocol.GoOn, nil},
-		{"aborting", backend.Header{}, line(moving(mig(protocol.StepAborting, 5)), gate, me), protocol.GoOn, nil},
-		{"aborted", backend.Header{}, line(sealed(route.From, mig(protocol.StepAborted, 0)), me), protocol.StayOnFrom, nil},
-		{"another migration", backend.Header{}, line(backend.Header{}, me), 0, protocol.ErrNotBegun},
+		{"begun", header.Header{}, line(moving(mig(protocol.StepBegun, 5)), gate, me), protocol.GoOn, nil},
+		{"aborting", header.Header{}, line(moving(mig(protocol.StepAborting, 5)), gate, me), protocol.GoOn, nil},
+		{"aborted", header.Header{}, line(sealed(route.From, mig(protocol.StepAborted, 0)), me), protocol.StayOnFrom, nil},
+		{"another migration", header.Header{}, line(header.Header{}, me), 0, protocol.ErrNotBegun},
 		{"it has sealed", sealed(route.To, mig(protocol.StepSealed, 0)), line(asked, gate, me), protocol.SealedFrom, nil},
-		{"asked", backend.Header{}, line(asked, gate, me), protocol.Seal, nil},
-		{"asked, with a smaller token there", backend.Header{Fence: 1}, line(asked, gate, me), protocol.RaiseTo, nil},
-		{"asked, without a gate", backend.Header{}, line(asked, me), 0, protocol.ErrRefused},
-		{"asked, and another stands in place of the gate", backend.Header{}, line(asked, you, me), 0, protocol.ErrRefused},
-		{"asked, and alone behind the gate is another", backend.Header{}, line(asked, gate, you), 0, protocol.ErrRefused},
-		{"asked, and nobody is behind the gate", backend.Header{}, line(asked, gate), 0, protocol.ErrRefused},
-		{"asked, and without a token", backend.Header{Fence: backend.MaxFence + 1}, line(asked, gate, me), 0, backend.ErrHeader},
+		{"asked", header.Header{}, line(asked, gate, me), protocol.Seal, nil},
+		{"asked, with a smaller token there", header.Header{Fence: 1}, line(asked, gate, me), protocol.RaiseTo, nil},
+		{"asked, without a gate", header.Header{}, line(asked, me), 0, protocol.ErrRefused},
+		{"asked, and another stands in place of the gate", header.Header{}, line(asked, you, me), 0, protocol.ErrRefused},
+		{"asked, and alone behind the gate is another", header.Header{}, line(asked, gate, you), 0, protocol.ErrRefused},
+		{"asked, and nobody is behind the gate", header.Header{}, line(asked, gate), 0, protocol.ErrRefused},
+		{"asked, and without a token", header.Header{Fence: backend.MaxFence + 1}, line(asked, gate, me), 0, backend.ErrHeader},
 	} {
 		got, err := route.Lead(tt.from, tt.to, own)
 		if got != tt.want || !errors.Is(err, tt.err) || (err == nil) != (tt.err == nil) {
@@ -110,43 +111,43 @@ func TestLead(t *testing.T) {
 // Where the election with two records is.
 func TestPhase(t *testing.T) {
 	same := mig(protocol.StepBegun, 5)
-	other := backend.Migration{ID: "x", From: "memory:c", To: route.To, Step: protocol.StepBegun, Gate: 5}
+	other := header.Migration{ID: "x", From: "memory:c", To: route.To, Step: protocol.StepBegun, Gate: 5}
 	for _, tt := range []struct {
 		name     string
-		from, to backend.Header
+		from, to header.Header
 		want     protocol.Phase
 		err      error
 		says     string
 	}{
-		{"nothing", backend.Header{}, backend.Header{}, protocol.None, protocol.ErrNotBegun, "from memory:a to memory:b"},
-		{"begun", backend.Header{}, moving(same), protocol.Begun, nil, ""},
-		{"asked", backend.Header{}, moving(mig(protocol.StepAsked, 5)), protocol.Asked, nil, ""},
-		{"aborting", backend.Header{}, moving(mig(protocol.StepAborting, 5)), protocol.Aborting, nil, ""},
-		{"withdrawn", backend.Header{}, moving(mig(protocol.StepWithdrawn, 5)), protocol.Conflict, protocol.ErrConflict, "abort it again"},
+		{"nothing", header.Header{}, header.Header{}, protocol.None, protocol.ErrNotBegun, "from memory:a to memory:b"},
+		{"begun", header.Header{}, moving(same), protocol.Begun, nil, ""},
+		{"asked", header.Header{}, moving(mig(protocol.StepAsked, 5)), protocol.Asked, nil, ""},
+		{"aborting", header.Header{}, moving(mig(protocol.StepAborting, 5)), protocol.Aborting, nil, ""},
+		{"withdrawn", header.Header{}, moving(mig(protocol.StepWithdrawn, 5)), protocol.Conflict, protocol.ErrConflict, "abort it again"},
 		{"sealed", sealed(route.To, mig(protocol.StepSealed, 0)), moving(mig(protocol.StepAsked, 5)), protocol.Sealed, nil, ""},
-		{"sealed by an earlier one", sealed(route.To, backend.Migration{ID: "earlier", Step: protocol.StepSealed}), moving(mig(protocol.StepAsked, 5)), protocol.Moved, nil, ""},
+		{"sealed by an earlier one", sealed(route.To, header.Migration{ID: "earlier", Step: protocol.StepSealed}), moving(mig(protocol.StepAsked, 5)), protocol.Moved, nil, ""},
 		{"moved", sealed(route.To, mig(protocol.StepSealed, 0)), moving(mig(protocol.StepMoved, 0)), protocol.Moved, nil, ""},
-		{"moved, says To alone", backend.Header{}, moving(mig(protocol.StepMoved, 0)), protocol.Moved, nil, ""},
-		{"moved from elsewhere", backend.Header{}, moving(backend.Migration{ID: "x", From: "memory:c", To: route.To, Step: protocol.StepMoved}), protocol.None, protocol.ErrNotBegun, ""},
-		{"moved elsewhere", backend.Header{}, moving(backend.Migration{ID: "x", From: route.From, To: "memory:c", Step: protocol.StepMoved}), protocol.None, protocol.ErrNotBegun, ""},
+		{"moved, says To alone", header.Header{}, moving(mig(protocol.StepMoved, 0)), protocol.Moved, nil, ""},
+		{"moved from elsewhere", header.Header{}, moving(header.Migration{ID: "x", From: "memory:c", To: route.To, Step: protocol.StepMoved}), protocol.None, protocol.ErrNotBegun, ""},
+		{"moved elsewhere", header.Header{}, moving(header.Migration{ID: "x", From: route.From, To: "memory:c", Step: protocol.StepMoved}), protocol.None, protocol.ErrNotBegun, ""},
 		{"moved, and away", sealed(route.To, mig(protocol.StepSealed, 0)), sealed("memory:c", mig(protocol.StepMoved, 0)), protocol.Moved, nil, ""},
-		{"away from From", sealed("memory:c", backend.Migration{}), backend.Header{}, protocol.Elsewhere, backend.ErrSealed, "memory:c"},
-		{"moved, and away, says To alone", backend.Header{}, sealed("memory:c", mig(protocol.StepMoved, 0)), protocol.Elsewhere, backend.ErrSealed, "memory:c"},
+		{"away from From", sealed("memory:c", header.Migration{}), header.Header{}, protocol.Elsewhere, backend.ErrSealed, "memory:c"},
+		{"moved, and away, says To alone", header.Header{}, sealed("memory:c", mig(protocol.StepMoved, 0)), protocol.Elsewhere, backend.ErrSealed, "memory:c"},
 		{"after the way there", moving(opposite(protocol.StepMoved, 0)), moving(same), protocol.Begun, nil, ""},
 		{"the other way, after a seal", moving(opposite(protocol.StepBegun, 6)), moving(mig(protocol.StepSealed, 0)), protocol.Elsewhere, protocol.ErrOther, "stands the gate"},
-		{"a step of From on To", backend.Header{}, moving(mig(protocol.StepSealed, 0)), protocol.None, protocol.ErrNotBegun, ""},
-		{"away from From, and To sealed towards it", sealed("memory:c", backend.Migration{}), sealed(route.From, backend.Migration{}), protocol.Elsewhere, backend.ErrSealed, "memory:c"},
-		{"away from To", backend.Header{}, sealed("memory:c", backend.Migration{}), protocol.Elsewhere, backend.ErrSealed, "memory:c"},
-		{"aborted", backend.Header{}, sealed(route.From, mig(protocol.StepAborted, 0)), protocol.Aborted, nil, ""},
-		{"sealed towards each other", sealed(route.To, backend.Migration{}), sealed(route.From, backend.Migration{}), protocol.Elsewhere, backend.ErrHeader, "both"},
+		{"a step of From on To", header.Header{}, moving(mig(protocol.StepSealed, 0)), protocol.None, protocol.ErrNotBegun, ""},
+		{"away from From, and To sealed towards it", sealed("memory:c", header.Migration{}), sealed(route.From, header.Migration{}), protocol.Elsewhere, backend.ErrSealed, "memory:c"},
+		{"away from To", header.Header{}, sealed("memory:c", header.Migration{}), protocol.Elsewhere, backend.ErrSealed, "memory:c"},
+		{"aborted", header.Header{}, sealed(route.From, mig(protocol.StepAborted, 0)), protocol.Aborted, nil, ""},
+		{"sealed towards each other", sealed(route.To, header.Migration{}), sealed(route.From, header.Migration{}), protocol.Elsewhere, backend.ErrHeader, "both"},
 		{"two names of one", moving(same), moving(same), protocol.Aliased, protocol.ErrOther, "two names"},
-		{"the same without an ID", moving(backend.Migration{From: route.From, To: route.To, Step: protocol.StepBegun, Gate: 5}),
-			moving(backend.Migration{From: route.From, To: route.To, Step: protocol.StepBegun, Gate: 5}), protocol.Elsewhere, protocol.ErrOther, "stands the gate"},
+		{"the same without an ID", moving(header.Migration{From: route.From, To: route.To, Step: protocol.StepBegun, Gate: 5}),
+			moving(header.Migration{From: route.From, To: route.To, Step: protocol.StepBegun, Gate: 5}), protocol.Elsewhere, protocol.ErrOther, "stands the gate"},
 		{"in opposite directions", moving(opposite(protocol.StepBegun, 6)), moving(same), protocol.Conflict, protocol.ErrConflict, "opposite"},
-		{"from To to a third", moving(backend.Migration{ID: "x", From: "memory:c", To: route.From, Step: protocol.StepBegun, Gate: 6}), moving(same), protocol.Elsewhere, protocol.ErrOther, "stands the gate"},
+		{"from To to a third", moving(header.Migration{ID: "x", From: "memory:c", To: route.From, Step: protocol.StepBegun, Gate: 6}), moving(same), protocol.Elsewhere, protocol.ErrOther, "stands the gate"},
 		{"opposite to another", moving(opposite(protocol.StepBegun, 6)), moving(other), protocol.Elsewhere, protocol.ErrOther, "stands the gate"},
-		{"begun the other way", moving(opposite(protocol.StepBegun, 6)), backend.Header{}, protocol.Elsewhere, protocol.ErrOther, "stands the gate"},
-		{"another to To", backend.Header{}, moving(other), protocol.Elsewhere, protocol.ErrOther, "takes part in one"},
+		{"begun the other way", moving(opposite(protocol.StepBegun, 6)), header.Header{}, protocol.Elsewhere, protocol.ErrOther, "stands the gate"},
+		{"another to To", header.Header{}, moving(other), protocol.Elsewhere, protocol.ErrOther, "takes part in one"},
 	} {
 		got, err := route.Phase(tt.from, tt.to)
 		if got != tt.want || !errors.Is(err, tt.err) || (err == nil) != (tt.err == nil) || err != nil && !strings.Contains(err.Error(), tt.says) {
@@ -157,7 +158,7 @@ func TestPhase(t *testing.T) {
 
 // Which migrations a process takes part in, and which addresses mean one coordinator.
 func TestAccepts(t *testing.T) {
-	m := backend.Migration{ID: "abc-def", From: "etcd://h1:1,h2:2/x", To: "zookeeper://h3:3/y"}
+	m := header.Migration{ID: "abc-def", From: "etcd://h1:1,h2:2/x", To: "zookeeper://h3:3/y"}
 	for r, want := range map[protocol.Route]bool{
 		{From: "etcd://h2:2,h1:1/x/", To: "zookeeper://h3:3/y"}:                 true,
 		{From: "etcd://h2:2,h1:1/x", To: "zookeeper://h3:3/y", ID: "abc"}:       true,
@@ -186,49 +187,49 @@ func TestAccepts(t *testing.T) {
 
 // What an operator does who begins.
 func TestBegin(t *testing.T) {
-	write := backend.Header{Migration: mig(protocol.StepBegun, 0)}
+	write := header.Header{Migration: mig(protocol.StepBegun, 0)}
 	overSeal := mig(protocol.StepBegun, 5)
 	overSeal.Seal = true
 	bySeal := mig(protocol.StepAborted, 5)
 	bySeal.Seal = true
 	for _, tt := range []struct {
 		name     string
-		from, to backend.Line
+		from, to header.Line
 		want     protocol.Request
 		err      error
 		says     string
 	}{
-		{"nothing is there", backend.Line{Version: backend.Absent}, backend.Line{}, protocol.Request{Act: protocol.PutGate, Header: write}, nil, ""},
-		{"begun", line(backend.Header{}), line(moving(mig(protocol.StepBegun, 5)), gate), protocol.Request{}, nil, ""},
-		{"the gate was removed", line(backend.Header{}), line(moving(backend.Migration{ID: "old", From: route.From, To: route.To, Step: protocol.StepBegun, Gate: 5})),
-			protocol.Request{Act: protocol.PutGate, Header: moving(backend.Migration{ID: "old", From: route.From, To: route.To, Step: protocol.StepBegun})}, nil, ""},
-		{"moved", line(backend.Header{}), line(moving(mig(protocol.StepMoved, 0))), protocol.Request{}, protocol.ErrRefused, "already"},
-		{"the other way", line(moving(opposite(protocol.StepBegun, 6))), line(backend.Header{}), protocol.Request{}, protocol.ErrRefused, "has not ended"},
+		{"nothing is there", header.Line{Version: backend.Absent}, header.Line{}, protocol.Request{Act: protocol.PutGate, Header: write}, nil, ""},
+		{"begun", line(header.Header{}), line(moving(mig(protocol.StepBegun, 5)), gate), protocol.Request{}, nil, ""},
+		{"the gate was removed", line(header.Header{}), line(moving(header.Migration{ID: "old", From: route.From, To: route.To, Step: protocol.StepBegun, Gate: 5})),
+			protocol.Request{Act: protocol.PutGate, Header: moving(header.Migration{ID: "old", From: route.From, To: route.To, Step: protocol.StepBegun})}, nil, ""},
+		{"moved", line(header.Header{}), line(moving(mig(protocol.StepMoved, 0))), protocol.Request{}, protocol.ErrRefused, "already"},
+		{"the other way", line(moving(opposite(protocol.StepBegun, 6))), line(header.Header{}), protocol.Request{}, protocol.ErrRefused, "has not ended"},
 		{"both ways", line(moving(opposite(protocol.StepBegun, 6))), line(moving(mig(protocol.StepBegun, 5))), protocol.Request{}, protocol.ErrConflict, ""},
 		{"two names", line(moving(mig(protocol.StepBegun, 5))), line(moving(mig(protocol.StepBegun, 5))), protocol.Request{}, protocol.ErrOther, "two names"},
-		{"another to To", line(backend.Header{}), line(moving(backend.Migration{ID: "x", From: "memory:c", To: route.To, Step: protocol.StepBegun, Gate: 5}), gate), protocol.Request{}, protocol.ErrOther, ""},
-		{"From is sealed", line(sealed("memory:c", backend.Migration{})), line(backend.Header{}), protocol.Request{}, backend.ErrSealed, ""},
-		{"To was left for a third, and nobody knows From", backend.Line{Version: backend.Absent}, line(sealed("memory:c", backend.Migration{}), seal), protocol.Request{}, protocol.ErrRefused, "nobody knows it"},
-		{"To was left for a third, and somebody stands on From", backend.Line{Version: backend.Absent, Members: []backend.Member{me}}, line(sealed("memory:c", backend.Migration{}), seal),
+		{"another to To", line(header.Header{}), line(moving(header.Migration{ID: "x", From: "memory:c", To: route.To, Step: protocol.StepBegun, Gate: 5}), gate), protocol.Request{}, protocol.ErrOther, ""},
+		{"From is sealed", line(sealed("memory:c", header.Migration{})), line(header.Header{}), protocol.Request{}, backend.ErrSealed, ""},
+		{"To was left for a third, and nobody knows From", header.Line{Version: backend.Absent}, line(sealed("memory:c", header.Migration{}), seal), protocol.Request{}, protocol.ErrRefused, "nobody knows it"},
+		{"To was left for a third, and somebody stands on From", header.Line{Version: backend.Absent, Members: []backend.Member{me}}, line(sealed("memory:c", header.Migration{}), seal),
 			protocol.Request{Act: protocol.Write, Side: protocol.To, Header: moving(overSeal)}, nil, ""},
-		{"To was left for a third, and From has a record", line(backend.Header{}), line(sealed("memory:c", backend.Migration{}), seal),
+		{"To was left for a third, and From has a record", line(header.Header{}), line(sealed("memory:c", header.Migration{}), seal),
 			protocol.Request{Act: protocol.Write, Side: protocol.To, Header: moving(overSeal)}, nil, ""},
-		{"To was left for From", line(backend.Header{}), line(sealed(route.From, backend.Migration{}), seal), protocol.Request{Act: protocol.Write, Side: protocol.To, Header: moving(overSeal)}, nil, ""},
-		{"behind the seal they wait", line(backend.Header{}), line(sealed(route.From, backend.Migration{}), seal, me), protocol.Request{}, protocol.ErrRefused, "web-1"},
-		{"the seal was removed", line(backend.Header{}), line(sealed(route.From, backend.Migration{})), protocol.Request{Act: protocol.PutGate, Header: write}, nil, ""},
-		{"the seal was removed, and one stands", line(backend.Header{}), line(sealed(route.From, backend.Migration{}), me), protocol.Request{}, protocol.ErrRefused, "web-1"},
-		{"they stand on To", line(backend.Header{}), line(backend.Header{}, me, you), protocol.Request{}, protocol.ErrRefused, "web-1 (me), web-2 (you)"},
-		{"aborted, and the gate stands", line(backend.Header{}), line(sealed(route.From, mig(protocol.StepAborted, 5)), gate), protocol.Request{Act: protocol.OpenGate, Side: protocol.To, Gate: gate}, nil, ""},
-		{"aborted, and they stand behind the gate", line(backend.Header{}), line(sealed(route.From, mig(protocol.StepAborted, 5)), gate, me), protocol.Request{}, protocol.ErrRefused, "web-1"},
-		{"aborted, and its gate is a seal", line(backend.Header{}), line(sealed(route.From, bySeal), seal), protocol.Request{Act: protocol.Write, Side: protocol.To, Header: moving(overSeal)}, nil, ""},
-		{"another is about to put a gate", line(backend.Header{}), line(backend.Header{}, backend.Member{Line: "e", Key: "x", Position: 5, Value: protocol.GateValue + "x"}), protocol.Request{Act: protocol.PutGate, Header: write}, nil, ""},
-		{"another is pinned", line(backend.Header{}), line(backend.Header{}, gate), protocol.Request{}, protocol.ErrRefused, "gate"},
-		{"asked already", line(backend.Header{}), line(moving(mig(protocol.StepAsked, 5)), gate), protocol.Request{}, nil, ""},
-		{"being aborted", line(backend.Header{}), line(moving(mig(protocol.StepAborting, 5)), gate), protocol.Request{}, nil, ""},
+		{"To was left for From", line(header.Header{}), line(sealed(route.From, header.Migration{}), seal), protocol.Request{Act: protocol.Write, Side: protocol.To, Header: moving(overSeal)}, nil, ""},
+		{"behind the seal they wait", line(header.Header{}), line(sealed(route.From, header.Migration{}), seal, me), protocol.Request{}, protocol.ErrRefused, "web-1"},
+		{"the seal was removed", line(header.Header{}), line(sealed(route.From, header.Migration{})), protocol.Request{Act: protocol.PutGate, Header: write}, nil, ""},
+		{"the seal was removed, and one stands", line(header.Header{}), line(sealed(route.From, header.Migration{}), me), protocol.Request{}, protocol.ErrRefused, "web-1"},
+		{"they stand on To", line(header.Header{}), line(header.Header{}, me, you), protocol.Request{}, protocol.ErrRefused, "web-1 (me), web-2 (you)"},
+		{"aborted, and the gate stands", line(header.Header{}), line(sealed(route.From, mig(protocol.StepAborted, 5)), gate), protocol.Request{Act: protocol.OpenGate, Side: protocol.To, Gate: gate}, nil, ""},
+		{"aborted, and they stand behind the gate", line(header.Header{}), line(sealed(route.From, mig(protocol.StepAborted, 5)), gate, me), protocol.Request{}, protocol.ErrRefused, "web-1"},
+		{"aborted, and its gate is a seal", line(header.Header{}), line(sealed(route.From, bySeal), seal), protocol.Request{Act: protocol.Write, Side: protocol.To, Header: moving(overSeal)}, nil, ""},
+		{"another is about to put a gate", line(header.Header{}), line(header.Header{}, backend.Member{Line: "e", Key: "x", Position: 5, Value: protocol.GateValue + "x"}), protocol.Request{Act: protocol.PutGate, Header: write}, nil, ""},
+		{"another is pinned", line(header.Header{}), line(header.Header{}, gate), protocol.Request{}, protocol.ErrRefused, "gate"},
+		{"asked already", line(header.Header{}), line(moving(mig(protocol.StepAsked, 5)), gate), protocol.Request{}, nil, ""},
+		{"being aborted", line(header.Header{}), line(moving(mig(protocol.StepAborting, 5)), gate), protocol.Request{}, nil, ""},
 		{"sealed by a cutover", line(sealed(route.To, mig(protocol.StepSealed, 0))), line(moving(mig(protocol.StepAsked, 5)), gate), protocol.Request{}, protocol.ErrRefused, "already"},
-		{"To was left for a third while it was asked", line(backend.Header{}), line(sealed("memory:c", mig(protocol.StepAsked, 5)), gate), protocol.Request{Act: protocol.Write, Side: protocol.To, Header: moving(overSeal)}, nil, ""},
-		{"aborted, and the gate is gone", line(backend.Header{}), line(sealed(route.From, mig(protocol.StepAborted, 5))), protocol.Request{Act: protocol.PutGate, Header: write}, nil, ""},
-		{"one stands where a gate was", line(backend.Header{}), line(moving(backend.Migration{Gate: 8}), you), protocol.Request{}, protocol.ErrRefused, "web-2"},
+		{"To was left for a third while it was asked", line(header.Header{}), line(sealed("memory:c", mig(protocol.StepAsked, 5)), gate), protocol.Request{Act: protocol.Write, Side: protocol.To, Header: moving(overSeal)}, nil, ""},
+		{"aborted, and the gate is gone", line(header.Header{}), line(sealed(route.From, mig(protocol.StepAborted, 5))), protocol.Request{Act: protocol.PutGate, Header: write}, nil, ""},
+		{"one stands where a gate was", line(header.Header{}), line(moving(header.Migration{Gate: 8}), you), protocol.Request{}, protocol.ErrRefused, "web-2"},
 	} {
 		got, err := route.Begin("m", protocol.Lines{tt.from, tt.to})
 		if got != tt.want || !errors.Is(err, tt.err) || (err == nil) != (tt.err == nil) || err != nil && !strings.Contains(err.Error(), tt.says) {
@@ -251,19 +252,19 @@ func TestBegin(t *testing.T) {
 func TestMayPin(t *testing.T) {
 	joining := backend.Member{Line: "e", Key: "mine", Position: 6, Value: protocol.GateValue + "m"}
 	rival := backend.Member{Line: "e", Key: "other", Position: 5, Value: protocol.GateValue + "x"}
-	before := line(backend.Header{})
-	later := line(backend.Header{}, joining)
+	before := line(header.Header{})
+	later := line(header.Header{}, joining)
 	later.Version = 4
 	for name, tt := range map[string]struct {
-		now  backend.Line
+		now  header.Line
 		want error
 	}{
-		"alone":               {line(backend.Header{}, joining), nil},
-		"before a rival":      {line(backend.Header{}, joining, rival), nil},
-		"behind a rival":      {line(backend.Header{}, rival, joining), backend.ErrVersion},
-		"with a candidate":    {line(backend.Header{}, joining, me), protocol.ErrRefused},
+		"alone":               {line(header.Header{}, joining), nil},
+		"before a rival":      {line(header.Header{}, joining, rival), nil},
+		"behind a rival":      {line(header.Header{}, rival, joining), backend.ErrVersion},
+		"with a candidate":    {line(header.Header{}, joining, me), protocol.ErrRefused},
 		"the record is newer": {later, backend.ErrVersion},
-		"it has gone":         {line(backend.Header{}), backend.ErrVersion},
+		"it has gone":         {line(header.Header{}), backend.ErrVersion},
 	} {
 		if err := route.MayPin(joining, before, tt.now); !errors.Is(err, tt.want) || (err == nil) != (tt.want == nil) {
 			t.Errorf("%s: %v, want %v", name, err, tt.want)
@@ -292,55 +293,55 @@ func TestSteps(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		step     func(protocol.Lines) (protocol.Request, error)
-		from, to backend.Line
+		from, to header.Line
 		want     protocol.Request
 		err      error
 		says     string
 	}{
-		{"cut over", cutover, line(backend.Header{}), line(moving(mig(protocol.StepBegun, 5)), gate), protocol.Request{Act: protocol.Write, Side: protocol.To, Header: asked}, nil, ""},
-		{"cut over without a gate", cutover, line(backend.Header{}), line(moving(mig(protocol.StepBegun, 5))), none, protocol.ErrRefused, "gone"},
-		{"cut over twice", cutover, line(backend.Header{}), line(asked, gate), protocol.Request{Act: protocol.Wait}, nil, ""},
+		{"cut over", cutover, line(header.Header{}), line(moving(mig(protocol.StepBegun, 5)), gate), protocol.Request{Act: protocol.Write, Side: protocol.To, Header: asked}, nil, ""},
+		{"cut over without a gate", cutover, line(header.Header{}), line(moving(mig(protocol.StepBegun, 5))), none, protocol.ErrRefused, "gone"},
+		{"cut over twice", cutover, line(header.Header{}), line(asked, gate), protocol.Request{Act: protocol.Wait}, nil, ""},
 		{"cut over what is sealed", cutover, line(movedHeader), line(asked, gate), protocol.Request{Act: protocol.EndMove}, nil, ""},
 		{"cut over what has moved", cutover, line(movedHeader), line(moving(mig(protocol.StepMoved, 0))), none, nil, ""},
-		{"cut over what was aborted", cutover, line(backend.Header{}), line(sealed(route.From, mig(protocol.StepAborted, 0))), none, protocol.ErrRefused, "was aborted"},
-		{"cut over what is being aborted", cutover, line(backend.Header{}), line(aborting, gate), none, protocol.ErrRefused, "abort again"},
-		{"cut over nothing", cutover, line(backend.Header{}), line(backend.Header{}), none, protocol.ErrNotBegun, ""},
+		{"cut over what was aborted", cutover, line(header.Header{}), line(sealed(route.From, mig(protocol.StepAborted, 0))), none, protocol.ErrRefused, "was aborted"},
+		{"cut over what is being aborted", cutover, line(header.Header{}), line(aborting, gate), none, protocol.ErrRefused, "abort again"},
+		{"cut over nothing", cutover, line(header.Header{}), line(header.Header{}), none, protocol.ErrNotBegun, ""},
 
 		{"finish what is sealed", finish, line(movedHeader), line(asked, gate), protocol.Request{Act: protocol.EndMove}, nil, ""},
 		{"finish what has moved", finish, line(movedHeader), line(moving(mig(protocol.StepMoved, 0))), none, nil, ""},
-		{"finish what has begun", finish, line(backend.Header{}), line(moving(mig(protocol.StepBegun, 5)), gate), none, protocol.ErrRefused, "cut over first"},
-		{"finish nothing", finish, line(backend.Header{}), line(backend.Header{}), none, protocol.ErrNotBegun, ""},
+		{"finish what has begun", finish, line(header.Header{}), line(moving(mig(protocol.StepBegun, 5)), gate), none, protocol.ErrRefused, "cut over first"},
+		{"finish nothing", finish, line(header.Header{}), line(header.Header{}), none, protocol.ErrNotBegun, ""},
 
-		{"abort", abort, line(backend.Header{}), line(asked, gate), protocol.Request{Act: protocol.Write, Side: protocol.To, Header: aborting}, nil, ""},
-		{"abort further", abort, line(backend.Header{}), line(aborting, gate), protocol.Request{Act: protocol.Touch}, nil, ""},
-		{"abort nothing", abort, line(backend.Header{}), line(backend.Header{}), none, protocol.ErrNotBegun, ""},
+		{"abort", abort, line(header.Header{}), line(asked, gate), protocol.Request{Act: protocol.Write, Side: protocol.To, Header: aborting}, nil, ""},
+		{"abort further", abort, line(header.Header{}), line(aborting, gate), protocol.Request{Act: protocol.Touch}, nil, ""},
+		{"abort nothing", abort, line(header.Header{}), line(header.Header{}), none, protocol.ErrNotBegun, ""},
 		{"abort what is sealed", abort, line(movedHeader), line(asked, gate), protocol.Request{Act: protocol.EndMove}, nil, ""},
 		{"abort what has moved", abort, line(movedHeader), line(moving(mig(protocol.StepMoved, 0))), none, protocol.ErrRefused, "too late"},
-		{"abort what was aborted", abort, line(backend.Header{}), line(sealed(route.From, mig(protocol.StepAborted, 0))), none, nil, ""},
-		{"abort, and the gate stands", abort, line(backend.Header{}), line(sealed(route.From, mig(protocol.StepAborted, 5)), gate), protocol.Request{Act: protocol.OpenGate, Side: protocol.To, Gate: gate}, nil, ""},
-		{"abort, and one stands behind the gate", abort, line(backend.Header{}), line(sealed(route.From, mig(protocol.StepAborted, 5)), gate, me), none, backend.ErrUnavailable, "web-1"},
-		{"abort, and the gate is a seal", abort, line(backend.Header{}), line(sealed(route.From, backend.Migration{ID: "m", From: route.From, To: route.To, Step: protocol.StepAborted, Gate: 5, Seal: true}), seal), none, nil, ""},
-		{"abort what was reopened", abort, line(moving(backend.Migration{Step: protocol.StepReopened, Gate: 6}), reopened), line(sealed(route.From, mig(protocol.StepAborted, 0))),
+		{"abort what was aborted", abort, line(header.Header{}), line(sealed(route.From, mig(protocol.StepAborted, 0))), none, nil, ""},
+		{"abort, and the gate stands", abort, line(header.Header{}), line(sealed(route.From, mig(protocol.StepAborted, 5)), gate), protocol.Request{Act: protocol.OpenGate, Side: protocol.To, Gate: gate}, nil, ""},
+		{"abort, and one stands behind the gate", abort, line(header.Header{}), line(sealed(route.From, mig(protocol.StepAborted, 5)), gate, me), none, backend.ErrUnavailable, "web-1"},
+		{"abort, and the gate is a seal", abort, line(header.Header{}), line(sealed(route.From, header.Migration{ID: "m", From: route.From, To: route.To, Step: protocol.StepAborted, Gate: 5, Seal: true}), seal), none, nil, ""},
+		{"abort what was reopened", abort, line(moving(header.Migration{Step: protocol.StepReopened, Gate: 6}), reopened), line(sealed(route.From, mig(protocol.StepAborted, 0))),
 			protocol.Request{Act: protocol.OpenGate, Side: protocol.From, Gate: reopened}, nil, ""},
-		{"abort what another has outrun", abort, line(sealed("memory:c", backend.Migration{})), line(asked, gate), protocol.Request{Act: protocol.Write, Side: protocol.To, Header: aborting}, nil, ""},
-		{"abort further what another has outrun", abort, line(sealed("memory:c", backend.Migration{})), line(aborting, gate), protocol.Request{Act: protocol.Touch}, nil, ""},
-		{"aborted what another has outrun", abort, line(sealed("memory:c", backend.Migration{})), line(sealed("memory:c", mig(protocol.StepAborted, 0))), none, nil, ""},
-		{"abort where another has moved it", abort, line(sealed("memory:c", backend.Migration{})), line(backend.Header{}), none, backend.ErrSealed, ""},
-		{"abort where another has moved it, and a third is under way", abort, line(sealed("memory:c", backend.Migration{})),
-			line(moving(backend.Migration{ID: "x", From: "memory:c", To: route.To, Step: protocol.StepBegun, Gate: 5}), gate), none, backend.ErrSealed, ""},
-		{"abort what has moved, and moved again", abort, line(sealed("memory:c", backend.Migration{})), line(moving(mig(protocol.StepMoved, 0))), none, protocol.ErrRefused, "too late"},
-		{"aborted, and a gate on From is another's", abort, line(moving(backend.Migration{Step: protocol.StepMoved, Gate: 6}), reopened), line(sealed(route.From, mig(protocol.StepAborted, 0))), none, nil, ""},
-		{"reopened, and the seal is gone", abort, line(moving(backend.Migration{Step: protocol.StepReopened, Gate: 6})), line(sealed(route.From, mig(protocol.StepAborted, 0))), none, nil, ""},
-		{"sealed towards From by a cutover", abort, line(backend.Header{}), line(sealed(route.From, mig(protocol.StepSealed, 5)), gate), none, nil, ""},
+		{"abort what another has outrun", abort, line(sealed("memory:c", header.Migration{})), line(asked, gate), protocol.Request{Act: protocol.Write, Side: protocol.To, Header: aborting}, nil, ""},
+		{"abort further what another has outrun", abort, line(sealed("memory:c", header.Migration{})), line(aborting, gate), protocol.Request{Act: protocol.Touch}, nil, ""},
+		{"aborted what another has outrun", abort, line(sealed("memory:c", header.Migration{})), line(sealed("memory:c", mig(protocol.StepAborted, 0))), none, nil, ""},
+		{"abort where another has moved it", abort, line(sealed("memory:c", header.Migration{})), line(header.Header{}), none, backend.ErrSealed, ""},
+		{"abort where another has moved it, and a third is under way", abort, line(sealed("memory:c", header.Migration{})),
+			line(moving(header.Migration{ID: "x", From: "memory:c", To: route.To, Step: protocol.StepBegun, Gate: 5}), gate), none, backend.ErrSealed, ""},
+		{"abort what has moved, and moved again", abort, line(sealed("memory:c", header.Migration{})), line(moving(mig(protocol.StepMoved, 0))), none, protocol.ErrRefused, "too late"},
+		{"aborted, and a gate on From is another's", abort, line(moving(header.Migration{Step: protocol.StepMoved, Gate: 6}), reopened), line(sealed(route.From, mig(protocol.StepAborted, 0))), none, nil, ""},
+		{"reopened, and the seal is gone", abort, line(moving(header.Migration{Step: protocol.StepReopened, Gate: 6})), line(sealed(route.From, mig(protocol.StepAborted, 0))), none, nil, ""},
+		{"sealed towards From by a cutover", abort, line(header.Header{}), line(sealed(route.From, mig(protocol.StepSealed, 5)), gate), none, nil, ""},
 
 		{"abort between two names", abort, line(moving(mig(protocol.StepBegun, 5)), gate, me), line(moving(mig(protocol.StepBegun, 5)), gate, me), protocol.Request{Act: protocol.OpenGate, Side: protocol.To, Gate: gate}, nil, ""},
 		{"abort between two names, without a gate", abort, line(moving(mig(protocol.StepBegun, 5)), me), line(moving(mig(protocol.StepBegun, 5)), me), protocol.Request{Act: protocol.Write, Side: protocol.To, Last: true}, nil, ""},
-		{"abort where both are sealed", abort, line(sealed(route.To, mig(protocol.StepSealed, 0)), reopened), line(sealed(route.From, backend.Migration{})),
-			protocol.Request{Act: protocol.Reopen, Side: protocol.From, Header: moving(backend.Migration{Step: protocol.StepReopened, Gate: 6})}, nil, ""},
-		{"abort where both are sealed, and the seal was removed", abort, line(sealed(route.To, mig(protocol.StepSealed, 0)), me), line(sealed(route.From, backend.Migration{})),
-			protocol.Request{Act: protocol.Reopen, Side: protocol.From, Header: moving(backend.Migration{Step: protocol.StepReopened})}, nil, ""},
-		{"abort where both are sealed, and nobody stands", abort, line(sealed(route.To, mig(protocol.StepSealed, 0))), line(sealed(route.From, backend.Migration{})),
-			protocol.Request{Act: protocol.Reopen, Side: protocol.From, Header: moving(backend.Migration{Step: protocol.StepReopened})}, nil, ""},
+		{"abort where both are sealed", abort, line(sealed(route.To, mig(protocol.StepSealed, 0)), reopened), line(sealed(route.From, header.Migration{})),
+			protocol.Request{Act: protocol.Reopen, Side: protocol.From, Header: moving(header.Migration{Step: protocol.StepReopened, Gate: 6})}, nil, ""},
+		{"abort where both are sealed, and the seal was removed", abort, line(sealed(route.To, mig(protocol.StepSealed, 0)), me), line(sealed(route.From, header.Migration{})),
+			protocol.Request{Act: protocol.Reopen, Side: protocol.From, Header: moving(header.Migration{Step: protocol.StepReopened})}, nil, ""},
+		{"abort where both are sealed, and nobody stands", abort, line(sealed(route.To, mig(protocol.StepSealed, 0))), line(sealed(route.From, header.Migration{})),
+			protocol.Request{Act: protocol.Reopen, Side: protocol.From, Header: moving(header.Migration{Step: protocol.StepReopened})}, nil, ""},
 
 		{"withdraw", abort, line(moving(opposite(protocol.StepBegun, 6))), line(moving(mig(protocol.StepBegun, 5)), gate), protocol.Request{Act: protocol.Write, Side: protocol.To, Header: withdrawn}, nil, ""},
 		{"withdraw further", abort, line(moving(opposite(protocol.StepBegun, 6))), line(withdrawn, gate), protocol.Request{Act: protocol.OpenGate, Side: protocol.To, Gate: gate}, nil, ""},
@@ -350,7 +351,7 @@ func TestSteps(t *testing.T) {
 		{"withdraw what stands on a seal", abort, line(moving(opposite(protocol.StepBegun, 6))), line(moving(bySeal), seal), none, protocol.ErrRefused, "in use"},
 		{"withdraw while the other is withdrawn", abort, line(moving(opposite(protocol.StepWithdrawn, 6))), line(moving(mig(protocol.StepBegun, 5)), gate), none, protocol.ErrRefused, "being aborted"},
 		{"withdraw what is over the other", abort, line(moving(opposite(protocol.StepBegun, 6))), line(moving(oursOver), gate), none, protocol.ErrRefused, "being aborted"},
-		{"withdraw after the other is gone", abort, line(backend.Header{}), line(withdrawn, gate), protocol.Request{Act: protocol.OpenGate, Side: protocol.To, Gate: gate}, nil, ""},
+		{"withdraw after the other is gone", abort, line(header.Header{}), line(withdrawn, gate), protocol.Request{Act: protocol.OpenGate, Side: protocol.To, Gate: gate}, nil, ""},
 		{"withdraw what was over an earlier one", abort, line(moving(opposite(protocol.StepBegun, 6))), line(moving(oursOld), gate), protocol.Request{Act: protocol.Write, Side: protocol.To, Header: withdrawnOld}, nil, ""},
 	} {
 		got, err := tt.step(protocol.Lines{tt.from, tt.to})
@@ -373,13 +374,13 @@ func TestRecords(t *testing.T) {
 	began := moving(mig(protocol.StepAborting, 5))
 	for _, tt := range []struct {
 		name     string
-		from, to backend.Header
+		from, to header.Header
 		sealed   string
 		ok       bool
 	}{
-		{"aborted", backend.Header{}, began, route.From, true},
+		{"aborted", header.Header{}, began, route.From, true},
 		{"sealed meanwhile", sealed(route.To, mig(protocol.StepSealed, 0)), began, "", false},
-		{"outrun", sealed("memory:c", backend.Migration{}), began, "memory:c", true},
+		{"outrun", sealed("memory:c", header.Migration{}), began, "memory:c", true},
 		{"the other way", moving(opposite(protocol.StepBegun, 6)), began, "", false},
 	} {
 		got, ok := route.AbortedOf(tt.from, tt.to)
@@ -389,8 +390,8 @@ func TestRecords(t *testing.T) {
 	}
 	asked := moving(mig(protocol.StepAsked, 5))
 	asked.Acknowledged, asked.Resign, asked.Asked = 3, 4, "there"
-	from := protocol.SealOf(backend.Header{Acknowledged: 7, Resign: 8, Asked: "here"}, asked.Migration)
-	if from.Sealed != route.To || from.Migration != (backend.Migration{ID: "m", From: route.From, To: route.To, Step: protocol.StepSealed}) {
+	from := protocol.SealOf(header.Header{Acknowledged: 7, Resign: 8, Asked: "here"}, asked.Migration)
+	if from.Sealed != route.To || from.Migration != (header.Migration{ID: "m", From: route.From, To: route.To, Step: protocol.StepSealed}) {
 		t.Errorf("the seal is %+v", from)
 	}
 	got, ok := protocol.MovedOf(from, asked)
@@ -401,17 +402,17 @@ func TestRecords(t *testing.T) {
 	if got, _ := protocol.MovedOf(from, asked); got.Acknowledged != 9 || got.Resign != 8 || got.Asked != "there" {
 		t.Errorf("moved, with newer numbers there: %+v", got)
 	}
-	for name, tt := range map[string]struct{ from, to backend.Header }{
-		"not sealed":        {backend.Header{Migration: from.Migration}, asked},
-		"by no migration":   {sealed(route.To, backend.Migration{}), moving(backend.Migration{Step: protocol.StepAsked})},
+	for name, tt := range map[string]struct{ from, to header.Header }{
+		"not sealed":        {header.Header{Migration: from.Migration}, asked},
+		"by no migration":   {sealed(route.To, header.Migration{}), moving(header.Migration{Step: protocol.StepAsked})},
 		"moved already":     {from, moving(mig(protocol.StepMoved, 0))},
-		"another migration": {from, moving(backend.Migration{ID: "x", From: route.From, To: route.To, Step: protocol.StepAsked})},
+		"another migration": {from, moving(header.Migration{ID: "x", From: route.From, To: route.To, Step: protocol.StepAsked})},
 	} {
 		if got, ok := protocol.MovedOf(tt.from, tt.to); ok || got != tt.to {
 			t.Errorf("%s: %+v, %t", name, got, ok)
 		}
 	}
-	if !protocol.BeingMoved(backend.Place{Header: asked}) || protocol.BeingMoved(backend.Place{First: true, Header: asked}) || protocol.BeingMoved(backend.Place{}) {
+	if !protocol.BeingMoved(false, asked) || protocol.BeingMoved(true, asked) || protocol.BeingMoved(false, header.Header{}) {
 		t.Error("who waits where an election is about to move joins again, and nobody else")
 	}
 }
@@ -435,13 +436,18 @@ func TestPhases(t *testing.T) {
 func TestWithLater(t *testing.T) {
 	for _, tt := range []struct{ from, to, want string }{
 		{"", "", ""},
-		{`{"needs":"x"}`, "", `{"needs":"x"}`},
+		{`{"x":1}`, "", `{"x":1}`},
 		{"", `{"more":1}`, `{"more":1}`},
-		{`{"migration":{"x":1},"needs":"x"}`, `{"migration":{"y":1},"more":1}`, `{"migration":{"y":1},"more":1,"needs":"x"}`},
+		{`{"migrate":{"x":1},"x":1}`, `{"migrate":{"y":1},"more":1}`, `{"migrate":{"y":1},"more":1,"x":1}`},
 		{`{"more":2}`, `{"more":1}`, `{"more":2}`},
 	} {
-		if got := protocol.WithLater(backend.Header{Later: tt.from}, backend.Header{Later: tt.to}); got.Later != tt.want {
+		if got := protocol.WithLater(header.Header{Later: tt.from}, header.Header{Later: tt.to}); got.Later != tt.want {
 			t.Errorf("%q to %q: %q, want %q", tt.from, tt.to, got.Later, tt.want)
+		}
+	}
+	for _, tt := range [][3]string{{"", "", ""}, {"x", "", "x"}, {"", "y", "y"}, {"x", "y", "y"}} {
+		if got := protocol.WithLater(header.Header{Needs: tt[0]}, header.Header{Needs: tt[1]}); got.Needs != tt[2] {
+			t.Errorf("what From needs, %q, and To, %q, became %q", tt[0], tt[1], got.Needs)
 		}
 	}
 }

@@ -4,7 +4,7 @@
 // is and why it is safe; the model in its tests explores every interleaving of these functions'
 // decisions.
 //
-// [Route.Phase] says how far a migration is. [Place], [Route.Take] and [Route.Lead] decide
+// [Route.Phase] says how far a migration is. [BeingMoved], [Route.Take] and [Route.Lead] decide
 // for a process with both coordinators that waits, is first on From, or leads.
 // [Route.Begin], [Route.Cutover], [Route.Finish] and [Route.Abort] decide for an operator:
 // each returns the next [Request].

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/header"
 )
 
 // Errors that package migrate exports, which documents them.
@@ -60,7 +61,7 @@ func (p Phase) HasMoved() bool { return p == Sealed || p == Moved }
 
 // Phase says where the election with these records is. In the phases None, Conflict, Aliased and
 // Elsewhere, in which the process can neither lead nor wait, it also returns the reason.
-func (r Route) Phase(from, to backend.Header) (Phase, error) {
+func (r Route) Phase(from, to header.Header) (Phase, error) {
 	m := to.Migration
 	switch {
 	case to.Sealed == "" && m.Step == StepMoved && SameAddress(m.From, r.From) && SameAddress(m.To, r.To):
@@ -98,52 +99,53 @@ func (r Route) Phase(from, to backend.Header) (Phase, error) {
 }
 
 // Opposed reports whether the election is sealed on both coordinators, towards each other.
-func (r Route) Opposed(from, to backend.Header) bool {
+func (r Route) Opposed(from, to header.Header) bool {
 	return from.Sealed != "" && to.Sealed != "" && SameAddress(from.Sealed, r.To) && SameAddress(to.Sealed, r.From)
 }
 
 // PhaseByTo is Phase as far as To's record alone tells, if From's record is not known. A process
 // that knows that the election is not sealed on From also uses it.
-func (r Route) PhaseByTo(to backend.Header) (Phase, error) { return r.Phase(backend.Header{}, to) }
+func (r Route) PhaseByTo(to header.Header) (Phase, error) { return r.Phase(header.Header{}, to) }
 
 // MovedByTo reports whether To's record alone says that the election has moved. Then
 // From is not needed.
-func (r Route) MovedByTo(to backend.Header) bool {
+func (r Route) MovedByTo(to header.Header) bool {
 	p, _ := r.PhaseByTo(to)
 	return p.HasMoved()
 }
 
 // Gated reports whether h is the record of an election that is about to move here: a gate stands at
 // the head of its line, or must be taken away.
-func Gated(h backend.Header) bool {
+func Gated(h header.Header) bool {
 	return h.Sealed == "" && slices.Contains([]string{StepBegun, StepAsked, StepAborting, StepWithdrawn}, h.Migration.Step)
 }
 
 // SealOf returns From's record, which is h, as the seal of the migration writes it.
-func SealOf(h backend.Header, m backend.Migration) backend.Header {
+func SealOf(h header.Header, m header.Migration) header.Header {
 	h.Sealed = m.To
-	h.Migration = backend.Migration{ID: m.ID, From: m.From, To: m.To, Step: StepSealed}
+	h.Migration = header.Migration{ID: m.ID, From: m.From, To: m.To, Step: StepSealed}
 	return h
 }
 
-// WithLater returns To's record with all that a later version of this package has added to From's
-// record, such as what a leader must know. It leaves out what was added to From's migration.
-func WithLater(from, to backend.Header) backend.Header {
+// WithLater returns To's record with all that a later version of this project has noted in From's
+// record, and what a leader must know. It leaves out what was added to From's migration.
+func WithLater(from, to header.Header) header.Header {
 	var added map[string]json.RawMessage
 	all := make(map[string]json.RawMessage)
 	_ = json.Unmarshal([]byte(from.Later), &added) // each is an object, or empty
 	_ = json.Unmarshal([]byte(to.Later), &all)
-	delete(added, "migration")
+	delete(added, "migrate")
 	maps.Copy(all, added)
 	if text, err := json.Marshal(all); err == nil && len(all) > 0 {
 		to.Later = string(text)
 	}
+	to.Needs = cmp.Or(to.Needs, from.Needs)
 	return to
 }
 
 // MovedOf returns To's record as the end of the cutover writes it, once the gate is gone. from is
 // the record that the seal wrote. It returns false if there is nothing to end.
-func MovedOf(from, to backend.Header) (backend.Header, bool) {
+func MovedOf(from, to header.Header) (header.Header, bool) {
 	if from.Sealed == "" || from.Migration.ID == "" || !Gated(to) || to.Migration.ID != from.Migration.ID {
 		return to, false
 	}

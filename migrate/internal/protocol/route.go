@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/coordinator"
+	"github.com/succession-dev/succession/internal/header"
 )
 
 // A Side is one of the two coordinators. It is the index of arrays with one element for each.
@@ -23,7 +23,7 @@ const (
 type Route struct{ From, To, ID string }
 
 // Accepts reports whether the process takes part in the migration.
-func (r Route) Accepts(m backend.Migration) bool {
+func (r Route) Accepts(m header.Migration) bool {
 	return SameAddress(m.From, r.From) && SameAddress(m.To, r.To) && (r.ID == "" || m.ID == r.ID || strings.HasPrefix(m.ID, r.ID+"-"))
 }
 

@@ -6,12 +6,13 @@ import (
 	"slices"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/header"
 )
 
 // Lines are what a step has read: To's line first, and then From's. A step that writes To's record
 // names the version that was read, so it is refused if anything has been done there since. From's
 // line is newer than To's.
-type Lines [2]backend.Line
+type Lines [2]header.Line
 
 // An Act is what an operator does next, or a process that begins a migration or ends a cutover.
 type Act uint8
@@ -32,7 +33,7 @@ const (
 type Request struct {
 	Act    Act
 	Side   Side           // for Write
-	Header backend.Header // for Write and PutGate; it replaces the header that was read
+	Header header.Header  // for Write and PutGate; it replaces the header that was read
 	Gate   backend.Member // for OpenGate, on Side
 	Last   bool           // the step is done when this request is
 }
@@ -82,7 +83,7 @@ func (r Route) Begin(id string, l Lines) (Request, error) {
 	}
 	h := to.Header
 	h.Sealed = ""
-	h.Migration = backend.Migration{ID: id, From: r.From, To: r.To, Step: StepBegun}
+	h.Migration = header.Migration{ID: id, From: r.From, To: r.To, Step: StepBegun}
 	if to.Header.Sealed != "" && len(to.Members) > 0 && to.Members[0].Pinned {
 		if len(to.Members) > 1 {
 			return refused("on %s these wait behind the seal: %s; stop them", r.To, Names(to.Members[1:]))
@@ -108,7 +109,7 @@ func (r Route) inTheWay(others []backend.Member) (Request, error) {
 // MayPin returns nil if m may be pinned as the gate. before is To's line as it was read before m
 // joined it, and now the line after that. If several put a gate at the same moment, only the first
 // in line may.
-func (r Route) MayPin(m backend.Member, before, now backend.Line) error {
+func (r Route) MayPin(m backend.Member, before, now header.Line) error {
 	if now.Version != before.Version {
 		return backend.ErrVersion
 	}
@@ -116,7 +117,7 @@ func (r Route) MayPin(m backend.Member, before, now backend.Line) error {
 		_, err := r.inTheWay(others)
 		return err
 	}
-	if Index(now, m) != 0 {
+	if Index(now.Members, m) != 0 {
 		return backend.ErrVersion
 	}
 	return nil
@@ -213,7 +214,7 @@ func forget(l Lines) Request {
 		return Request{Act: OpenGate, Side: To, Gate: gate}
 	}
 	h := l[To].Header
-	h.Migration = backend.Migration{}
+	h.Migration = header.Migration{}
 	return Request{Act: Write, Side: To, Header: h, Last: true}
 }
 
@@ -224,7 +225,7 @@ func forget(l Lines) Request {
 // From's seal is a gate from then on, until it is taken away.
 func reopen(l Lines) Request {
 	h := l[From].Header
-	h.Sealed, h.Migration = "", backend.Migration{Step: StepReopened}
+	h.Sealed, h.Migration = "", header.Migration{Step: StepReopened}
 	if m := l[From].Members; len(m) > 0 && m[0].Pinned {
 		h.Migration.Gate = m[0].Position
 	}
@@ -242,7 +243,7 @@ func (r Route) openGate(gate backend.Member, l Lines) (Request, error) {
 // AbortedOf returns To's record as the abort writes it after it has touched From's record, which is
 // from. It returns false if the election has been sealed meanwhile, or the opposite migration has
 // begun: then the step must be decided anew.
-func (r Route) AbortedOf(from, to backend.Header) (backend.Header, bool) {
+func (r Route) AbortedOf(from, to header.Header) (header.Header, bool) {
 	if from.Sealed != "" && !r.outrun(from, to) || Gated(from) {
 		return to, false
 	}
@@ -255,7 +256,7 @@ func (r Route) AbortedOf(from, to backend.Header) (backend.Header, bool) {
 
 // outrun reports whether another migration has moved the election away from From. Then this one can
 // only be aborted.
-func (r Route) outrun(from, to backend.Header) bool {
+func (r Route) outrun(from, to header.Header) bool {
 	m := to.Migration
 	return from.Sealed != "" && !SameAddress(from.Sealed, r.To) && (Gated(to) || m.Step == StepAborted) && r.Accepts(m)
 }
@@ -283,7 +284,7 @@ func (r Route) withdraw(l Lines) (Request, error) {
 		return r.openGate(gate, l)
 	}
 	h := l[To].Header
-	h.Migration = backend.Migration{}
+	h.Migration = header.Migration{}
 	return Request{Act: Write, Side: To, Header: h, Last: true}, nil
 }
 

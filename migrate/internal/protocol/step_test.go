@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
@@ -12,12 +13,12 @@ import (
 // before it has left, and the gate when it stands.
 func TestBeginThatReadsALineInParts(t *testing.T) {
 	r := protocol.Route{From: "memory:a", To: "memory:b"}
-	h := backend.Header{Migration: backend.Migration{ID: "m", From: r.From, To: r.To, Step: protocol.StepBegun, Gate: 2}}
+	h := header.Header{Migration: header.Migration{ID: "m", From: r.From, To: r.To, Step: protocol.StepBegun, Gate: 2}}
 	gaveUp := backend.Member{Line: "e", Key: "n_1", Position: 1, Value: protocol.GateValue + "other"}
 	gate := backend.Member{Line: "e", Key: "n_2", Position: 2, Value: protocol.GateValue + "m", Pinned: true}
 	var l protocol.Lines
 	l[protocol.From].Version = backend.Absent
-	l[protocol.To] = backend.Line{Members: []backend.Member{gaveUp, gate}, Header: h, Version: 3}
+	l[protocol.To] = header.Line{Members: []backend.Member{gaveUp, gate}, Header: h, Version: 3}
 	if q, err := r.Begin("mine", l); !errors.Is(err, backend.ErrVersion) {
 		t.Errorf("got %+v, %v; want to look again", q, err)
 	}

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/page"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/memory"
 )
 
@@ -158,7 +158,7 @@ func TestProposedCommandIsQuoted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := backend.Header{Migration: backend.Migration{ID: "1", From: "etcd://h1:2379/app", To: "x';$(touch /tmp/x)\n#", Step: "both"}}
+		h := header.Header{Migration: header.Migration{ID: "1", From: "etcd://h1:2379/app", To: "x';$(touch /tmp/x)\n#", Step: "both"}}
 		if _, err := session.Put(t.Context(), "reports", h.Encode(), nil); err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/migrate"
 	"github.com/succession-dev/succession/recipes/group"
@@ -107,22 +108,26 @@ func (o *observer) describe(ctx context.Context, r recipe, lines map[string]back
 		}
 		return d, nil
 	}
+	noted, err := header.LineOf(l)
+	if err != nil {
+		return nil, err
+	}
 	h := parts[first]
-	h.now, h.line, h.notReady = now, l, now.Leader.NotReady
+	h.now, h.line, h.notReady = now, noted, now.Leader.NotReady
 	d.State, d.Mood = h.state()
 	d.Closed = now.Gate.Key != ""
-	if d.Paused = pauseOf(l, all); !now.Vacant() {
+	if d.Paused = pauseOf(noted, all); !now.Vacant() {
 		head := now.Leader.Candidate
 		d.Leader = &leader{nameOf(head), head.Value, number(head.Token), head.Key, choiceOf(head)}
 	}
-	d.Tables = append(d.Tables, electionTable(l, now, all))
+	d.Tables = append(d.Tables, electionTable(noted, now, all))
 	if d.NoPause, err = pinless(ctx, b); err != nil {
 		return nil, err
 	}
 	if d.account, err = o.w.account(ctx, o.line); err != nil {
 		return nil, err
 	}
-	d.Migration, err = o.migration(ctx, l.Header)
+	d.Migration, err = o.migration(ctx, noted.Header)
 	return d, err
 }
 
@@ -136,7 +141,10 @@ func (d *detail) waiting(ctx context.Context, b backend.Backend, title, line str
 	if err != nil {
 		return err
 	}
-	_, all := elect.StateOf(l)
+	_, all, err := elect.StateOf(l)
+	if err != nil {
+		return err
+	}
 	d.Tables = append(d.Tables, lineTable(title, "Nobody waits.", all, func(int) string { return "waits" }))
 	return nil
 }
@@ -182,7 +190,7 @@ func (d *detail) group(ctx context.Context, b backend.Backend, parts map[string]
 }
 
 // migration returns how far a migration of the election is; nil if there is none.
-func (o *observer) migration(ctx context.Context, h backend.Header) (*progress, error) {
+func (o *observer) migration(ctx context.Context, h header.Header) (*progress, error) {
 	if b, ok := o.w.b.(*migrate.Backend); ok {
 		s, err := b.Status(ctx, o.line)
 		if err != nil {

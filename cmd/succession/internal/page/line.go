@@ -10,6 +10,7 @@ import (
 	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/header"
 )
 
 // A choice is what counts when somebody is to lead.
@@ -56,7 +57,7 @@ func presentTable(k kind, members []backend.Member, all []elect.Candidate) table
 }
 
 // electionTable returns the table of the line of an election.
-func electionTable(line backend.Line, now elect.State, all []elect.Candidate) table {
+func electionTable(line header.Line, now elect.State, all []elect.Candidate) table {
 	t := lineTable("Line", "Nobody stands in line.", all, func(i int) string { return standingOf(line, now, all, i) })
 	t.To, t.Note = make([]string, len(all)), notReadyNote(all)
 	if _, paused := line.Paused(); paused || now.Vacant() {
@@ -90,7 +91,7 @@ func notReadyNote(all []elect.Candidate) string {
 }
 
 // standingOf says how it stands with one in the line of an election.
-func standingOf(line backend.Line, now elect.State, all []elect.Candidate, i int) string {
+func standingOf(line header.Line, now elect.State, all []elect.Candidate, i int) string {
 	l := all[i]
 	switch {
 	case l.Pinned && line.Members[i].Position == line.Header.Choice.Gate:
@@ -112,7 +113,7 @@ func standingOf(line backend.Line, now elect.State, all []elect.Candidate, i int
 }
 
 // firstState says how it stands with the first of an election.
-func firstState(now elect.State, h backend.Header) (string, mood) {
+func firstState(now elect.State, h header.Header) (string, mood) {
 	s, m := stateOf(now, h)
 	if now.Leader.NotReady != "" {
 		return s + ", not ready", bad

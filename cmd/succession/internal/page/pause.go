@@ -7,6 +7,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/header"
 )
 
 // A pause is that of an election.
@@ -18,7 +19,7 @@ type pause struct {
 }
 
 // pauseOf returns the pause of an election with these in line; nil if it is not paused.
-func pauseOf(line backend.Line, all []elect.Candidate) *pause {
+func pauseOf(line header.Line, all []elect.Candidate) *pause {
 	gate, paused := line.Paused()
 	if !paused {
 		return nil

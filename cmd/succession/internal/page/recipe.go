@@ -11,6 +11,7 @@ import (
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/operate"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/internal/naming"
 )
 
@@ -71,7 +72,7 @@ func (r recipe) stands(heads map[string]*head) bool {
 // A head is what was read last of one line: its first member and its header.
 type head struct {
 	stand int // how many stand in it
-	line  backend.Line
+	line  header.Line
 	now   elect.State
 	read  bool // it has been read
 	stood bool // somebody has stood in it since it is looked at
@@ -88,7 +89,7 @@ type head struct {
 }
 
 // note takes the newest first member.
-func (h *head) note(l backend.Line, now elect.State) {
+func (h *head) note(l header.Line, now elect.State) {
 	if h.read && (h.now.Leader.Token != now.Leader.Token || h.now.Vacant() != now.Vacant()) {
 		h.since = time.Now()
 	}
@@ -99,7 +100,7 @@ func (h *head) note(l backend.Line, now elect.State) {
 	h.stood = true
 	m := l.Members[0]
 	h.shared = m.Shared
-	h.pinned = m.Pinned && !now.Paused && l.Header.Sealed == "" && l.Header.Migration == (backend.Migration{})
+	h.pinned = m.Pinned && !now.Paused && l.Header.Sealed == "" && l.Header.Migration == (header.Migration{})
 }
 
 // blank reports whether nothing says that this is the line of anything: nobody has stood in it, and it has
@@ -258,7 +259,7 @@ func (h *head) began() int64 {
 }
 
 // stateOf says how it stands with the first of an election.
-func stateOf(now elect.State, h backend.Header) (string, mood) {
+func stateOf(now elect.State, h header.Header) (string, mood) {
 	switch {
 	case now.MovedTo != "":
 		return "moved to " + now.MovedTo, quiet

@@ -16,6 +16,7 @@ import (
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/operate"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/internal/unready"
 )
@@ -358,7 +359,11 @@ func (w *watcher) read(ctx context.Context, s backend.Session, name string) erro
 		return nil
 	}
 	l, err := within(ctx, func(ctx context.Context) (backend.Line, error) { return s.Head(ctx, name) })
-	if err == nil && len(l.Members) > 0 && l.Header.Choice.Readiness {
+	var h header.Header
+	if err == nil {
+		h, err = header.Of(l.Header)
+	}
+	if err == nil && len(l.Members) > 0 && h.Choice.Readiness {
 		var why string
 		why, err = within(ctx, func(ctx context.Context) (string, error) { return unready.Why(ctx, s, name, l.Members[0].Position) })
 		w.tell(name, backend.Record{Version: backend.Absent}, why)
@@ -387,9 +392,18 @@ func (w *watcher) unreadable(name string, err error) {
 
 // saw notes the newest state of a line, whole or with its first member alone.
 func (w *watcher) saw(name string, l backend.Line, whole bool) {
-	first, stand := l, len(l.Members)
-	first.Members = l.Members[:min(stand, 1)]
-	state, _ := elect.StateOf(first)
+	stand := len(l.Members)
+	l.Members = l.Members[:min(stand, 1)]
+	state, _, err := elect.StateOf(l)
+	if err != nil {
+		w.unreadable(name, err)
+		return
+	}
+	first, err := header.LineOf(l)
+	if err != nil {
+		w.unreadable(name, err)
+		return
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	h := w.heads[name]
@@ -404,7 +418,7 @@ func (w *watcher) saw(name string, l backend.Line, whole bool) {
 	}
 	now := rowOf(name, h)
 	if now.Kind == kindElection {
-		w.past.saw(name, state, l.Header.Resign != 0 && l.Header.Resign == state.Leader.Token)
+		w.past.saw(name, state, first.Header.Resign != 0 && first.Header.Resign == state.Leader.Token)
 	}
 	if before != now {
 		w.stale = true

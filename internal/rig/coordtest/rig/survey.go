@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/header"
 )
 
 // CheckSurvey checks that a survey of b, of which nobody else writes meanwhile, says of each name what Line, Lines and Get say:
@@ -32,7 +33,7 @@ func CheckSurvey(t *testing.T, b backend.Backend) {
 	join("b/c/d", "alone")
 	gone := join("gone", "was here")
 	must(s.Leave(ctx, gone))
-	h := backend.Header{Acknowledged: 7}
+	h := header.Header{Acknowledged: 7}
 	_, err = s.Put(ctx, "gone", h.Encode(), nil)
 	must(err)
 	_, err = s.Put(ctx, "mere/record", []byte("some text"), nil)
