@@ -1,7 +1,10 @@
 package tree
 
 import (
+	"io/fs"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -142,4 +145,40 @@ func list(t *testing.T, args ...string) []string {
 // within reports whether path is root or lies below it.
 func within(path, root string) bool {
 	return path == root || strings.HasPrefix(path, root+"/")
+}
+
+// The page of each package that others may import, on pkg.go.dev, begins with an example.
+func TestEachPackageHasAnExample(t *testing.T) {
+	found := 0
+	err := filepath.WalkDir(".", func(dir string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil || !d.IsDir():
+			return err
+		case strings.HasPrefix(d.Name(), ".") && dir != "." || slices.Contains([]string{"internal", "testdata", "examples", "cmd", "bench", "deploy"}, d.Name()):
+			return fs.SkipDir
+		}
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			return err
+		}
+		exports, example := false, false
+		for _, file := range files {
+			text := read(t, file)
+			if strings.HasSuffix(file, "_test.go") {
+				example = example || strings.Contains(text, "\nfunc Example")
+				continue
+			}
+			exports = exports || regexp.MustCompile(`(?m)^(func|type) (\([^)]*\) )?[A-Z]`).MatchString(text)
+		}
+		if exports {
+			found++
+			if !example && dir != "backend/kit/example" && dir != "recipes" { // the one is an example, and those below the other have some
+				t.Errorf("%s has no example", dir)
+			}
+		}
+		return nil
+	})
+	if err != nil || found < 20 {
+		t.Errorf("found %d packages: %v", found, err)
+	}
 }

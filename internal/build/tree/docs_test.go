@@ -117,10 +117,19 @@ func TestNamedTests(t *testing.T) {
 	}
 }
 
-// What a page calls by a package's name, as in `elect.Options.Margin`, is exported there; and a rule that it names is one of
-// the suite's.
+// What a page calls by a package's name, as in `elect.Options.Margin`, is exported there. A field of `Options.Margin` and a
+// method of `term.Check()` are those of some package, and a rule is one of the suite's.
 func TestNamedInCode(t *testing.T) {
 	exported := exports(t)
+	members := make(map[string]bool) // fields of Options, and methods, of any package
+	for _, names := range exported {
+		for name := range names {
+			if of, member, ok := strings.Cut(name, "."); ok {
+				members["."+member] = true
+				members[of+"."+member] = true
+			}
+		}
+	}
 	delete(exported, "prometheus")             // which is also a package of others
 	groups := make(map[string]map[string]bool) // of rules, with their names
 	rules := regexp.MustCompile(`(?m)^\| ([A-Z][A-Za-z0-9]*)\.([a-z-]+) \|`).FindAllStringSubmatch(read(t, "conformance/RULES.md"), -1)
@@ -151,6 +160,16 @@ func TestNamedInCode(t *testing.T) {
 				if !exported[m[1]][m[2]] || !exported[m[1]][member] {
 					t.Errorf("%s names %s, which package %s does not export", page, c, m[1])
 				}
+			case m[1] == "Options" && ast.IsExported(m[2]):
+				named++
+				if !members["Options."+m[2]] {
+					t.Errorf("%s names %s, which no package's Options have", page, c)
+				}
+			case slices.Contains(handles, m[1]) && ast.IsExported(m[2]):
+				named++
+				if !members["."+m[2]] {
+					t.Errorf("%s names %s, which nothing has", page, c)
+				}
 			case groups[m[1]] != nil && m[2] == strings.ToLower(m[2]):
 				named++
 				if !groups[m[1]][m[2]] {
@@ -161,6 +180,54 @@ func TestNamedInCode(t *testing.T) {
 	}
 	if named < 100 {
 		t.Errorf("only %d names were found; has the form of the pages changed?", named)
+	}
+}
+
+// handles are what pages call the things on which they call methods.
+var handles = []string{"e", "term", "held", "op"}
+
+// The parameters of URLs on pages are ones that a driver asks for.
+func TestNamedParameters(t *testing.T) {
+	asked := map[string]bool{"parameter": true} // which stands for any
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text := read(t, path)
+		for _, m := range regexp.MustCompile(`\.(?:Text|Texts|Bool|Duration)\("([a-z-]+)"`).FindAllStringSubmatch(text, -1) {
+			asked[m[1]] = true
+		}
+		for _, m := range regexp.MustCompile(`SecretOf\(u, "([a-z-]+)"`).FindAllStringSubmatch(text, -1) {
+			asked[m[1]+"-file"], asked[m[1]+"-env"] = true, true
+		}
+		if list := regexp.MustCompile(`(?s)var parameters = \[\]string\{(.*?)\}`).FindStringSubmatch(text); list != nil { // those of PostgreSQL
+			for _, name := range strings.Split(list[1], ", ") {
+				asked[strings.Trim(name, `"`)] = true
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	url, parameter := regexp.MustCompile("[a-z]+:(?://)?[^\\s`]*[?][^\\s`]*|`[a-z][a-z-]*=[^`\\s]*`"), regexp.MustCompile("(?:[?&]|^`)([a-z][a-z-]*)=")
+	named := 0
+	for _, page := range append(pages, "README.md", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md") {
+		for _, u := range url.FindAllString(read(t, page), -1) {
+			for _, m := range parameter.FindAllStringSubmatch(u, -1) {
+				named++
+				if !asked[m[1]] {
+					t.Errorf("%s has %s: no driver asks for the parameter %s", page, u, m[1])
+				}
+			}
+		}
+	}
+	if named < 50 {
+		t.Errorf("only %d parameters were found; has the form of the pages changed?", named)
 	}
 }
 
