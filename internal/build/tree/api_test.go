@@ -33,7 +33,7 @@ func TestAPI(t *testing.T) {
 		if !strings.Contains(text, old) {
 			t.Fatalf("%s lacks %q", file, old)
 		}
-		if err := os.WriteFile(file, []byte(strings.Replace(text, old, new, 1)), 0o644); err != nil {
+		if err := os.WriteFile(file, []byte(strings.ReplaceAll(text, old, new)), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -56,7 +56,11 @@ func TestAPI(t *testing.T) {
 			must("git", "-c", "user.name=x", "-c", "user.email=x@example.com", "commit", "-qam", "a version")
 			must("git", "tag", "v0.1.0")
 		}, "all that v0.1.0 exports is there", true},
-		{func() { change(file, added, "package fence\n") }, "New: removed", false},
+		{func() { change("metrics/otel/spans.go", "func Spans(", "func SpansOf(") }, "Spans: removed", false},
+		{func() {
+			change("metrics/otel/spans.go", "func SpansOf(", "func Spans(")
+			change(file, added, "package fence\n")
+		}, "New: removed", false},
 		{func() { change("CHANGELOG.md", "## 0.1.0", "## 0.2.0\n\n### Removed\n\n- `fence.New`.\n\n## 0.1.0") }, "New: removed", true},
 	} {
 		c.step()
