@@ -28,6 +28,11 @@ func TestPackages(t *testing.T) {
 		t.Fatal(err)
 	}
 	deb, rpm := files[0], files[1]
+	sums := exec.Command("sha256sum", "--check", "--strict", "SHA256SUMS")
+	sums.Dir = filepath.Dir(deb)
+	if said := output(t, sums); !strings.Contains(said, filepath.Base(deb)+": OK") || !strings.Contains(said, filepath.Base(rpm)+": OK") {
+		t.Errorf("the checksums are of %s; want both packages", said)
+	}
 	same(t, files)
 	if head, err := os.ReadFile(rpm); err != nil || !bytes.HasPrefix(head, []byte{0xed, 0xab, 0xee, 0xdb}) {
 		t.Errorf("%s is no RPM package (%v)", rpm, err)

@@ -13,7 +13,6 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
-	"crypto/sha256"
 	"errors"
 	"flag"
 	"fmt"
@@ -99,7 +98,7 @@ func release(out string, platforms []string) error {
 			return fmt.Errorf("%s: %w", p, err)
 		}
 	}
-	return m.sums()
+	return build.Sums(m.out)
 }
 
 // next returns the version that CHANGELOG.md has first.
@@ -308,21 +307,4 @@ func zipped(w io.Writer, files []file) error {
 		}
 	}
 	return z.Close()
-}
-
-// sums writes SHA256SUMS, which sha256sum -c reads.
-func (m *maker) sums() error {
-	files, err := filepath.Glob(filepath.Join(m.out, "succession_*"))
-	if err != nil {
-		return err
-	}
-	var b bytes.Buffer
-	for _, f := range files {
-		text, err := os.ReadFile(f)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(&b, "%x  %s\n", sha256.Sum256(text), filepath.Base(f))
-	}
-	return os.WriteFile(filepath.Join(m.out, "SHA256SUMS"), b.Bytes(), 0o644)
 }
