@@ -23,7 +23,8 @@ func newLine(g *connect.Flags) *cobra.Command {
   TOKEN  the fencing token that the candidate has when it leads
   STATE  leader        first in line
          acknowledged  first in line, and said that it took up its work
-         waiting       waits for the one in front of it
+         waiting       waits for the one in front of it; or the election has moved from here,
+                       and nobody leads
          not ready     waits, and gives way when it comes first: the reason follows
          pinned        stands for ever: nobody behind it leads
          paused        the same, by "succession pause": the reason follows
@@ -71,13 +72,13 @@ func placesOf(now elect.State, line []elect.Candidate) []place {
 			p.Acknowledged = now.Leader.Acknowledged
 		}
 		p.Paused = now.Paused && c == now.Gate
-		p.State = p.state(i)
+		p.State = p.state(i == 0 && now.MovedTo == "")
 		places[i] = p
 	}
 	return places
 }
 
-func (p place) state(i int) string {
+func (p place) state(first bool) string {
 	switch {
 	case p.Paused:
 		return "paused"
@@ -85,7 +86,7 @@ func (p place) state(i int) string {
 		return "pinned"
 	case p.NotReady != "":
 		return "not ready"
-	case i > 0:
+	case !first:
 		return "waiting"
 	case p.Acknowledged:
 		return "acknowledged"

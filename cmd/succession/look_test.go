@@ -219,20 +219,20 @@ func TestLookingMakesNothing(t *testing.T) {
 
 func TestStateOf(t *testing.T) {
 	for _, tt := range []struct {
-		i    int
-		p    place
-		want string
+		first bool
+		p     place
+		want  string
 	}{
-		{0, place{}, "leader"},
-		{0, place{member: member{Acknowledged: true}}, "acknowledged"},
-		{1, place{}, "waiting"},
-		{0, place{member: member{Pinned: true}}, "pinned"},
-		{0, place{member: member{Pinned: true, Paused: true}}, "paused"},
-		{1, place{member: member{Pinned: true}}, "pinned"},
-		{1, place{member: member{NotReady: "no disk"}}, "not ready"},
+		{true, place{}, "leader"},
+		{true, place{member: member{Acknowledged: true}}, "acknowledged"},
+		{false, place{}, "waiting"},
+		{true, place{member: member{Pinned: true}}, "pinned"},
+		{true, place{member: member{Pinned: true, Paused: true}}, "paused"},
+		{false, place{member: member{Pinned: true}}, "pinned"},
+		{false, place{member: member{NotReady: "no disk"}}, "not ready"},
 	} {
-		if got := tt.p.state(tt.i); got != tt.want {
-			t.Errorf("the state of %+v in place %d is %q, want %q", tt.p, tt.i, got, tt.want)
+		if got := tt.p.state(tt.first); got != tt.want {
+			t.Errorf("the state of %+v, first %t, is %q, want %q", tt.p, tt.first, got, tt.want)
 		}
 	}
 }
@@ -438,5 +438,28 @@ func TestPinnedIsNoLeader(t *testing.T) {
 		if code != 1 || stdout != want || !strings.Contains(stderr, "web-1 stands first for ever") {
 			t.Errorf("leader%s: exit code %d, standard output %q, standard error %q", args, code, stdout, stderr)
 		}
+	}
+}
+
+// Who is first in an election that has moved, as when an operator has removed the seal, does not lead.
+func TestFirstOfAMovedElectionIsNoLeader(t *testing.T) {
+	url, c := inMemory(t)
+	b := c.Client("other")
+	defer b.Close()
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = s.Join(t.Context(), "reports", "web-1", ""); err == nil {
+		_, err = s.Put(t.Context(), "reports", backend.Header{Sealed: "etcd://h1:2379"}.Encode(), nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, stdout, stderr := here("--url", url, "line", "reports"); code != 0 || !strings.HasSuffix(stdout, "  waiting\n") {
+		t.Errorf("line: exit code %d, standard output %q, standard error %q", code, stdout, stderr)
+	}
+	if code, stdout, stderr := here("--url", url, "leader", "reports"); code != 1 || stdout != "" || !strings.Contains(stderr, "etcd://h1:2379") {
+		t.Errorf("leader: exit code %d, standard output %q, standard error %q", code, stdout, stderr)
 	}
 }
