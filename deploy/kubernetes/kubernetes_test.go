@@ -7,6 +7,8 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +19,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
@@ -35,6 +38,9 @@ type objects struct {
 	services    []*corev1.Service
 	budgets     []*policyv1.PodDisruptionBudget
 	monitors    []*monitoringv1.PodMonitor
+	accounts    []*corev1.ServiceAccount
+	roles       []*rbacv1.Role
+	bindings    []*rbacv1.RoleBinding
 }
 
 // decode decodes the documents of a manifest, each into the type that it names, and refuses fields that the type lacks.
@@ -57,6 +63,12 @@ func (o *objects) decode(t *testing.T, from string, manifest []byte) {
 			into = added(&o.budgets)
 		case monitoringv1.SchemeGroupVersion.WithKind(monitoringv1.PodMonitorsKind):
 			into = added(&o.monitors)
+		case corev1.SchemeGroupVersion.WithKind("ServiceAccount"):
+			into = added(&o.accounts)
+		case rbacv1.SchemeGroupVersion.WithKind("Role"):
+			into = added(&o.roles)
+		case rbacv1.SchemeGroupVersion.WithKind("RoleBinding"):
+			into = added(&o.bindings)
 		default:
 			t.Fatalf("%s: the test knows no %v", from, kind.GroupVersionKind())
 		}
@@ -124,6 +136,7 @@ func (o *objects) check(t *testing.T) {
 			listens(t, c)
 			secure(t, pod, c)
 			o.files(t, pod, c)
+			o.rights(t, pod, c)
 			if isPage(c) {
 				o.page(t, d, c)
 				return
@@ -221,7 +234,7 @@ func secure(t *testing.T, pod corev1.PodSpec, c corev1.Container) {
 	t.Helper()
 	is := func(b *bool, want bool) bool { return b != nil && *b == want }
 	s := c.SecurityContext
-	if !is(pod.SecurityContext.RunAsNonRoot, true) || !is(pod.AutomountServiceAccountToken, false) ||
+	if !is(pod.SecurityContext.RunAsNonRoot, true) || !is(pod.AutomountServiceAccountToken, pod.ServiceAccountName != "") ||
 		pod.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault ||
 		!is(s.AllowPrivilegeEscalation, false) || !is(s.ReadOnlyRootFilesystem, true) || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) {
 		t.Error("the Pod has rights that it does not need")
@@ -231,18 +244,53 @@ func secure(t *testing.T, pod corev1.PodSpec, c corev1.Container) {
 	}
 }
 
-// files checks that the URL of the coordinator is one, and that each file that it or a flag names is in the Secret.
-func (o *objects) files(t *testing.T, pod corev1.PodSpec, c corev1.Container) {
+// rights checks that a Pod has the token of a ServiceAccount if its elections are in Leases, and only then, with the rights that
+// docs/kubernetes.md names.
+func (o *objects) rights(t *testing.T, pod corev1.PodSpec, c corev1.Container) {
+	t.Helper()
+	inLeases := strings.HasPrefix(urlOf(t, c), "kubernetes:")
+	if inLeases != (pod.ServiceAccountName != "") {
+		t.Errorf("the Pod has the ServiceAccount %q, and the coordinator is %s", pod.ServiceAccountName, urlOf(t, c))
+	}
+	if !inLeases {
+		return
+	}
+	page, err := os.ReadFile("../../docs/kubernetes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want rbacv1.Role
+	for _, text := range regexp.MustCompile("(?s)```yaml\n(apiVersion: rbac.*?)\n---").FindSubmatch(page)[1:] {
+		if err := yaml.UnmarshalStrict(text, &want); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(o.accounts) != 1 || len(o.roles) != 1 || len(o.bindings) != 1 || len(want.Rules) != 1 || !reflect.DeepEqual(o.roles[0].Rules, want.Rules) {
+		t.Fatalf("the rights are %+v; want the rules %+v", o, want.Rules)
+	}
+	b := o.bindings[0]
+	if o.accounts[0].Name != pod.ServiceAccountName || b.RoleRef.Name != o.roles[0].Name || len(b.Subjects) != 1 || b.Subjects[0].Name != pod.ServiceAccountName || b.Subjects[0].Kind != "ServiceAccount" {
+		t.Errorf("%+v does not give the role to %s", b, pod.ServiceAccountName)
+	}
+}
+
+func urlOf(t *testing.T, c corev1.Container) string {
 	t.Helper()
 	i := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "SUCCESSION_URL" })
 	if i < 0 {
 		t.Fatal("there is no SUCCESSION_URL")
 	}
-	u, err := coordinator.ParseURL(c.Env[i].Value)
+	return c.Env[i].Value
+}
+
+// files checks that the URL of the coordinator is one, and that each file that it or a flag names is in the Secret.
+func (o *objects) files(t *testing.T, pod corev1.PodSpec, c corev1.Container) {
+	t.Helper()
+	u, err := coordinator.ParseURL(urlOf(t, c))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := coordinator.DefaultMux.Driver(u); err != nil {
+	if _, err := coordinator.DefaultMux.Driver(u); err != nil && u.Scheme != "kubernetes" {
 		t.Error(err)
 	}
 	files := []string{u.Text("password-file", ""), u.Text("ca-file", "")}
@@ -252,7 +300,7 @@ func (o *objects) files(t *testing.T, pod corev1.PodSpec, c corev1.Container) {
 		}
 	}
 	for _, file := range files {
-		found := false
+		found := file == ""
 		for _, m := range c.VolumeMounts {
 			v := pod.Volumes[slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name })]
 			for _, s := range o.secrets {

@@ -62,6 +62,32 @@ func TestKustomization(t *testing.T) {
 	o.check(t)
 }
 
+// With the component the same Deployment needs no coordinator and no Secret.
+func TestLeases(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(filepath.Join(dir, "base"), os.DirFS(".")); err != nil {
+		t.Fatal(err)
+	}
+	own := filepath.Join(dir, "own")
+	if err := os.Mkdir(own, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(own, "kustomization.yaml"), []byte("resources: [../base]\ncomponents: [../base/leases]\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, o := range map[string]*objects{
+		"component": kustomize(t, own),
+		"chart":     helm(t, "mails", map[string]any{"leases": true, "secret": "", "url": "kubernetes:///app?ttl=30s"}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			o.check(t)
+			if d := o.deployments; len(d) != 1 || len(d[0].Spec.Template.Spec.Volumes) != 0 || !strings.HasPrefix(urlOf(t, d[0].Spec.Template.Spec.Containers[0]), "kubernetes:///app?ttl=") {
+				t.Errorf("it makes %+v", d)
+			}
+		})
+	}
+}
+
 // helm returns what helm install RELEASE would apply, with values of one's own.
 func helm(t *testing.T, release string, values map[string]any) *objects {
 	t.Helper()
