@@ -9,6 +9,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
+	"github.com/succession-dev/succession/internal/logs"
 )
 
 // Options are the settings of a [Backend]. The zero value and nil are the defaults.
@@ -46,7 +47,7 @@ type Options struct {
 	// address is reported within 5 s.
 	ConnectTimeout time.Duration
 
-	// Logger gets the log messages. nil discards them.
+	// Logger gets the log messages. nil passes warnings on to [slog.Default], and discards the rest.
 	Logger *slog.Logger
 }
 
@@ -73,7 +74,7 @@ func (o *Options) filled() (*Options, error) {
 	f.TTL = cmp.Or(f.TTL, defaultTTL)
 	f.Node = cmp.Or(f.Node, defaultNode)
 	f.ConnectTimeout = cmp.Or(f.ConnectTimeout, defaultConnect)
-	f.Logger = cmp.Or(f.Logger, slog.New(slog.DiscardHandler))
+	f.Logger = logs.Or(f.Logger)
 	f.Prefix = strings.TrimSuffix(strings.TrimPrefix(f.Prefix, "/"), "/")
 	switch {
 	case f.TTL < 100*time.Millisecond || f.TTL > maxTTL:

@@ -14,6 +14,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect/trace"
+	"github.com/succession-dev/succession/internal/logs"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/internal/past"
 	"github.com/succession-dev/succession/internal/value"
@@ -72,7 +73,8 @@ type Options struct {
 	// at a semaphore.
 	History int
 	// Logger is told what a person wants to know: joined, elected, lost, and what is
-	// tried again. Nil discards.
+	// tried again. Nil passes warnings on to [slog.Default], such as that a term was lost or that work goes
+	// on after its term, and discards the rest.
 	Logger *slog.Logger
 	// Trace is called with each step of each campaign, in order, if it is not nil; see
 	// [trace.Kind]. It must not block, nor call [Term.Resign]. Ended, Working, SessionLost and
@@ -109,7 +111,7 @@ func New(b backend.Backend, name string, o *Options) *Election {
 	}
 	e.o.ID = cmp.Or(e.o.ID, defaultID())
 	e.o.ResignTimeout = cmp.Or(e.o.ResignTimeout, 5*time.Second)
-	e.o.Logger = cmp.Or(e.o.Logger, slog.New(slog.DiscardHandler)).With("election", name, "id", e.o.ID)
+	e.o.Logger = logs.Or(e.o.Logger).With("election", name, "id", e.o.ID)
 	e.err = e.check()
 	return e
 }

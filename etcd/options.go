@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/logs"
 )
 
 const (
@@ -41,7 +42,7 @@ type Options struct {
 	// at least 1 s, but never more than a fifth of it.
 	Margin time.Duration
 
-	// Logger gets the log messages. nil discards them.
+	// Logger gets the log messages. nil passes warnings on to [slog.Default], and discards the rest.
 	Logger *slog.Logger
 }
 
@@ -53,7 +54,7 @@ func (o *Options) filled() (Options, error) {
 	}
 	f.TTL = cmp.Or(f.TTL, 10*time.Second)
 	f.ConnectTimeout = cmp.Or(f.ConnectTimeout, 4*time.Second)
-	f.Logger = cmp.Or(f.Logger, slog.New(slog.DiscardHandler))
+	f.Logger = logs.Or(f.Logger)
 	switch {
 	case f.TTL < 0 || f.TTL > maxTTL:
 		return f, fmt.Errorf("%w: TTL %v is not between 1 s and %v", backend.ErrInvalid, f.TTL, maxTTL)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
+	"github.com/succession-dev/succession/internal/logs"
 )
 
 const (
@@ -40,7 +41,7 @@ type Options struct {
 	// ConnectTimeout bounds the opening of a session. 0 means 4 s, so that a wrong address is reported within 5 s.
 	ConnectTimeout time.Duration
 
-	// Logger gets the log messages. nil discards them.
+	// Logger gets the log messages. nil passes warnings on to [slog.Default], and discards the rest.
 	Logger *slog.Logger
 }
 
@@ -52,7 +53,7 @@ func (o *Options) filled() (*Options, error) {
 	}
 	f.TTL = cmp.Or(f.TTL, defaultTTL)
 	f.ConnectTimeout = cmp.Or(f.ConnectTimeout, defaultConnect)
-	f.Logger = cmp.Or(f.Logger, slog.New(slog.DiscardHandler))
+	f.Logger = logs.Or(f.Logger)
 	f.Namespace = cmp.Or(f.Namespace, "default")
 	switch {
 	case f.TTL < minTTL || f.TTL > maxTTL:

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/backend/kit"
+	"github.com/succession-dev/succession/internal/logs"
 )
 
 // A Backend is a folder of this machine as coordinator. It is safe for concurrent
@@ -55,7 +55,7 @@ func New(dir string, o *Options) (*Backend, error) {
 	if b.path, err = filepath.Abs(dir); err != nil {
 		return nil, wrap("open", "", err)
 	}
-	b.watches = newNotifier(cmp.Or(o.Logger, slog.New(slog.DiscardHandler)))
+	b.watches = newNotifier(logs.Or(o.Logger))
 	b.sessions = kit.NewSessions(kit.Config{Scheme: driver, Open: b.open, Connect: b.lockTimeout, Patience: b.lockTimeout})
 	f := newFolder(b.path, b.own, &b.past)
 	if _, err := f.opened(); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -14,7 +14,7 @@ type Options struct {
 	// stopped meanwhile. The write then fails with [backend.ErrUnavailable]. 0 is 10 s.
 	LockTimeout time.Duration
 	// Logger gets a warning if there is no inotify and the backend looks for changes
-	// once a second instead. nil discards.
+	// once a second instead. nil means [slog.Default].
 	Logger *slog.Logger
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/logs"
 	"github.com/succession-dev/succession/migrate/internal/composite"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
@@ -55,7 +56,7 @@ type Options struct {
 	// it both fail, and name these records.
 	Leave bool
 	// Logger gets what a person wants to know: members joined and given back, and the
-	// cutover. Nil discards.
+	// cutover. Nil passes warnings on to [slog.Default], and discards the rest.
 	Logger *slog.Logger
 }
 
@@ -83,7 +84,7 @@ func New(from, to backend.Backend, o *Options) *Backend {
 	if o == nil {
 		o = new(Options)
 	}
-	b := &Backend{sub: [2]backend.Backend{from, to}, route: protocol.Route{From: o.From, To: o.To, ID: o.ID}, carry: o.Carry, leave: o.Leave, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler))}
+	b := &Backend{sub: [2]backend.Backend{from, to}, route: protocol.Route{From: o.From, To: o.To, ID: o.ID}, carry: o.Carry, leave: o.Leave, log: logs.Or(o.Logger)}
 	switch {
 	case from == nil || to == nil:
 		b.err = fmt.Errorf("%w: New was given no backend", backend.ErrInvalid)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
+	"github.com/succession-dev/succession/internal/logs"
 )
 
 const (
@@ -34,7 +35,7 @@ type Options struct {
 	// reported within 5 s.
 	ConnectTimeout time.Duration
 
-	// Logger gets the log messages. nil discards them.
+	// Logger gets the log messages. nil passes warnings on to [slog.Default], and discards the rest.
 	Logger *slog.Logger
 }
 
@@ -47,7 +48,7 @@ func (o *Options) filled() (*Options, error) {
 	f.TTL = cmp.Or(f.TTL, defaultTTL)
 	f.Schema = cmp.Or(f.Schema, DefaultSchema)
 	f.ConnectTimeout = cmp.Or(f.ConnectTimeout, defaultConnect)
-	f.Logger = cmp.Or(f.Logger, slog.New(slog.DiscardHandler))
+	f.Logger = logs.Or(f.Logger)
 	switch {
 	case f.TTL < minTTL || f.TTL > maxTTL:
 		return nil, fmt.Errorf("%w: TTL %v is not between %v and %v", backend.ErrInvalid, f.TTL, minTTL, maxTTL)

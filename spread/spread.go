@@ -1,7 +1,6 @@
 package spread
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/coordinator"
+	"github.com/succession-dev/succession/internal/logs"
 )
 
 // Options are the optional settings of a [Backend]. Nil and the zero value mean the defaults.
@@ -18,7 +18,7 @@ type Options struct {
 	// registered driver.
 	Open func(url string) (backend.Backend, error)
 	// Logger is told what a person wants to know: where an election was put, and moves. Nil
-	// discards.
+	// passes warnings on to [slog.Default], and discards the rest.
 	Logger *slog.Logger
 }
 
@@ -52,7 +52,7 @@ func New(source Source, o *Options) *Backend {
 	b := &Backend{
 		source:   source,
 		opener:   o.Open,
-		log:      cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
+		log:      logs.Or(o.Logger),
 		clusters: make(map[string]*cluster),
 		homes:    make(map[string]*home),
 		moves:    make(map[route]moving),

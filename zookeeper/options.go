@@ -14,6 +14,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/internal/addresses"
+	"github.com/succession-dev/succession/internal/logs"
 )
 
 // A Dialer opens a connection to a server. It must honour ctx.
@@ -90,7 +91,7 @@ func (o *Options) filled() (*Options, error) {
 	if f.Dialer == nil {
 		f.Dialer = addresses.New().DialContext
 	}
-	f.Logger = cmp.Or(f.Logger, slog.New(slog.DiscardHandler))
+	f.Logger = logs.Or(f.Logger)
 	f.Prefix = strings.Trim(f.Prefix, "/")
 	switch {
 	case f.TTL < 100*time.Millisecond:

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"log/slog"
 	"os"
 
 	// The coordinators that --url can name.
@@ -14,5 +15,6 @@ import (
 )
 
 func main() {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // commands say in their own words what happens
 	os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr))
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/trace"
+	"github.com/succession-dev/succession/internal/logs"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/internal/recipe"
 	"github.com/succession-dev/succession/internal/view"
@@ -55,7 +55,7 @@ func New(b backend.Backend, name string, o *Options) *Group {
 	g.e = elect.New(view.Of(b, shared), g.line(), &g.o)
 	g.o.ID = g.e.ID() // the default one differs from call to call
 	g.o.ResignTimeout = cmp.Or(g.o.ResignTimeout, 5*time.Second)
-	g.o.Logger = cmp.Or(g.o.Logger, slog.New(slog.DiscardHandler))
+	g.o.Logger = logs.Or(g.o.Logger)
 	return g
 }
 

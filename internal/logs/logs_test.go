@@ -1,0 +1,38 @@
+package logs_test
+
+import (
+	"bytes"
+	"log/slog"
+	"testing"
+
+	"github.com/succession-dev/succession/internal/logs"
+)
+
+// Without a logger only warnings and errors are told, with all attributes.
+func TestOr(t *testing.T) {
+	var out, own bytes.Buffer
+	plain := &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}
+	was := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&out, plain)))
+	t.Cleanup(func() { slog.SetDefault(was) })
+
+	for _, l := range []*slog.Logger{logs.Or(nil), logs.Or(slog.New(slog.NewTextHandler(&own, plain)))} {
+		l = l.With("election", "reports").WithGroup("g")
+		l.Debug("d")
+		l.Info("i")
+		l.Warn("w", "k", 1)
+		l.Error("e")
+	}
+	const loud = "level=WARN msg=w election=reports g.k=1\nlevel=ERROR msg=e election=reports\n"
+	if out.String() != loud {
+		t.Errorf("without a logger there is\n%s; want\n%s", &out, loud)
+	}
+	if want := "level=DEBUG msg=d election=reports\nlevel=INFO msg=i election=reports\n" + loud; own.String() != want {
+		t.Errorf("a logger is told\n%s; want\n%s", &own, want)
+	}
+}
