@@ -31,7 +31,7 @@ func startConsul(ctx context.Context, _ string, n int, secured bool) (*Coordinat
 		return nil, err
 	}
 	const ttl = 3 * time.Second
-	return &Coordinator{
+	made := &Coordinator{
 		Cluster: &c.Cluster,
 		rejoin:  c.Rejoin,
 		TTL:     ttl,
@@ -39,7 +39,18 @@ func startConsul(ctx context.Context, _ string, n int, secured bool) (*Coordinat
 		URL: func(i int, addrs []string) string {
 			return fmt.Sprintf("consul://%s/%s?ttl=%v", addrs[i%len(addrs)], folder, ttl)
 		},
-	}, nil
+	}
+	made.End = made.endConsul
+	made.secures, made.replace, made.imports = made.secureConsul, made.replaceConsul, made.importConsul
+	return made, nil
+}
+
+func (c *Coordinator) secureConsul(_ context.Context, g *guard) error {
+	g.login, g.protocols, g.change, g.refused = "token-file=", []string{"http/1.1"}, c.changeConsul, c.refusedByConsul
+	g.form = func(text string) string {
+		return fmt.Sprintf("%x-%x-%x-%x-%x", text[:4], text[4:6], text[6:8], text[8:10], text[10:16])
+	}
+	return nil
 }
 
 func (c *Coordinator) endConsul(ctx context.Context, m backend.Member) error {

@@ -48,6 +48,10 @@ type Coordinator struct {
 
 	guard  *guard                                         // nil where it is not secured
 	rejoin func(context.Context, *coordtest.Server) error // starts a server with empty data, once an operator has made room for it
+	// What follows is nil where the coordinator cannot be secured.
+	secures func(context.Context, *guard) error                                          // says in the guard how, when the servers serve
+	replace func(context.Context, *coordtest.Server) error                               // is ReplaceServer
+	imports func(context.Context, string, func(context.Context)) (ghosts int, err error) // is Import
 }
 
 // A Starter starts a coordinator of n servers, if it can have so many. What it keeps on its own is in the folder dir, which is the
@@ -83,18 +87,12 @@ func start(ctx context.Context, name, dir string, n int, secured bool) (*Coordin
 		return nil, err
 	}
 	c.Name = name
-	if secured && c.rejoin != nil {
+	if secured && c.secures != nil {
 		if err := c.secure(ctx, dir); err != nil {
 			return nil, errors.Join(fmt.Errorf("secure %s: %w", name, err), c.Stop(""))
 		}
 	}
 	c.Remove = c.remove
-	switch name { // the operator of ZooKeeper would need the session's password
-	case "etcd":
-		c.End = c.endEtcd
-	case "consul":
-		c.End = c.endConsul
-	}
 	if c.Observer, err = succession.Connect(ctx, c.URL(0, c.Addrs())); err != nil {
 		return nil, errors.Join(err, c.Stop(""))
 	}
@@ -146,19 +144,7 @@ func (c *Coordinator) Addrs() []string {
 // ReplaceServer has another server with empty data in the place of one that it ends, as an operator does whose
 // machine is lost. It blocks until the new one counts as the old one did.
 func (c *Coordinator) ReplaceServer(ctx context.Context, s *coordtest.Server) error {
-	switch c.Name {
-	case "etcd":
-		return c.replaceEtcd(ctx, s)
-	case "consul":
-		return c.replaceConsul(ctx, s)
-	}
-	// ZooKeeper knows its servers by the numbers of its configuration, so the new one has the same. It must not vote before the others
-	// have a leader: with its empty log it could elect one that lacks what was committed.
-	s.Kill()
-	if _, err := c.LeaderAfter(ctx, s); err != nil {
-		return err
-	}
-	return c.rejoin(ctx, s)
+	return c.replace(ctx, s)
 }
 
 // Secured says whether clients need a certificate and a secret, which can be replaced. Its servers can be replaced, too, and members

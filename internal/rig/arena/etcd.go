@@ -31,7 +31,7 @@ func startEtcd(ctx context.Context, _ string, n int, secured bool) (*Coordinator
 		return nil, err
 	}
 	const ttl = 4 * time.Second
-	return &Coordinator{
+	c := &Coordinator{
 		Cluster: &e.Cluster,
 		rejoin:  e.Rejoin,
 		TTL:     ttl,
@@ -39,7 +39,10 @@ func startEtcd(ctx context.Context, _ string, n int, secured bool) (*Coordinator
 		URL: func(_ int, addrs []string) string {
 			return fmt.Sprintf("etcd://%s/%s?ttl=%v", strings.Join(addrs, ","), folder, ttl)
 		},
-	}, nil
+	}
+	c.End = c.endEtcd
+	c.secures, c.replace, c.imports = c.secureEtcd, c.replaceEtcd, c.importEtcd
+	return c, nil
 }
 
 func (c *Coordinator) endEtcd(ctx context.Context, m backend.Member) error {
@@ -53,7 +56,8 @@ func (c *Coordinator) endEtcd(ctx context.Context, m backend.Member) error {
 }
 
 // secureEtcd makes the users.
-func (c *Coordinator) secureEtcd(ctx context.Context) error {
+func (c *Coordinator) secureEtcd(ctx context.Context, g *guard) error {
+	g.login, g.protocols, g.change, g.refused = loginOfUser, []string{"h2"}, c.changeEtcd, c.refusedByEtcd
 	client, err := clientv3.New(clientv3.Config{Endpoints: c.Cluster.Addrs(), DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
 	if err != nil {
 		return err

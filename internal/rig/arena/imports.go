@@ -5,7 +5,6 @@ package arena
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path"
 	"sync"
 
@@ -36,33 +35,22 @@ func (c *Coordinator) Import(ctx context.Context, election string, wait func(con
 		leave()
 		others(ctx)
 	}
-	switch c.Name {
-	case "etcd":
-		err = c.etcd(ctx, "root", root, c.Cluster.Addrs(), func(client *clientv3.Client) error {
-			ghosts, err = importEtcd(ctx, client, election, wait)
-			return err
-		})
-	case "zookeeper":
-		var passwords []string
-		if c.guard != nil {
-			passwords = []string{c.guard.secret}
-		}
-		err = c.zookeeper(ctx, passwords, func(conn *zk.Conn) error {
-			ghosts, err = importZooKeeper(ctx, conn, election, wait)
-			return err
-		})
-	case "consul":
-		ghosts, err = c.importConsul(ctx, election, wait)
-	default:
-		err = fmt.Errorf("nothing can be imported into %s", c.Name)
-	}
+	ghosts, err = c.imports(ctx, election, wait)
 	if err == nil && ghosts == 0 {
 		err = errors.New("nothing was imported that had left")
 	}
 	return ghosts, err
 }
 
-func importEtcd(ctx context.Context, client *clientv3.Client, election string, wait func(context.Context)) (ghosts int, err error) {
+func (c *Coordinator) importEtcd(ctx context.Context, election string, wait func(context.Context)) (ghosts int, err error) {
+	err = c.etcd(ctx, "root", root, c.Cluster.Addrs(), func(client *clientv3.Client) error {
+		ghosts, err = importKeys(ctx, client, election, wait)
+		return err
+	})
+	return ghosts, err
+}
+
+func importKeys(ctx context.Context, client *clientv3.Client, election string, wait func(context.Context)) (ghosts int, err error) {
 	copied, err := client.Get(ctx, path.Join(folder, election)+"/", clientv3.WithPrefix())
 	if err != nil {
 		return 0, err
@@ -88,7 +76,19 @@ func importEtcd(ctx context.Context, client *clientv3.Client, election string, w
 	return len(undo), err
 }
 
-func importZooKeeper(ctx context.Context, conn *zk.Conn, election string, wait func(context.Context)) (ghosts int, err error) {
+func (c *Coordinator) importZooKeeper(ctx context.Context, election string, wait func(context.Context)) (ghosts int, err error) {
+	var passwords []string
+	if c.guard != nil {
+		passwords = []string{c.guard.secret}
+	}
+	err = c.zookeeper(ctx, passwords, func(conn *zk.Conn) error {
+		ghosts, err = importZnodes(ctx, conn, election, wait)
+		return err
+	})
+	return ghosts, err
+}
+
+func importZnodes(ctx context.Context, conn *zk.Conn, election string, wait func(context.Context)) (ghosts int, err error) {
 	line := "/" + path.Join(folder, election)
 	names, _, err := conn.Children(line)
 	if err != nil {

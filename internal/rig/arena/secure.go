@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -21,7 +20,9 @@ type guard struct {
 	fronts   []*front // one for each server
 	file     string   // which contains the secret
 	secret   string
-	accessor string // Consul's name of it
+	accessor string                            // Consul's name of it
+	login    string                            // the parameters of the URL that come before the name of file
+	form     func(text string) (secret string) // nil if any text can be a secret
 	// change has the coordinator accept next, and not the secret from before. It calls tell when it accepts both, or
 	// next at least: from then on the candidates know it.
 	change func(ctx context.Context, next string, tell func() error) error
@@ -34,6 +35,9 @@ const (
 	user = "app"
 	root = "11111111-2222-3333-4444-555555555555"
 )
+
+// loginOfUser is how a URL names the user and the file of the password.
+const loginOfUser = "user=" + user + "&password-file="
 
 // StartSecured is [Start] for a coordinator whose servers can be reached by TLS alone, with a certificate and a
 // secret.
@@ -48,17 +52,7 @@ func (c *Coordinator) secure(ctx context.Context, dir string) (err error) {
 	if err := os.MkdirAll(g.dir, 0o700); err != nil {
 		return err
 	}
-	login := "user=" + user + "&password-file="
-	switch c.Name {
-	case "etcd":
-		g.protocols, g.change, g.refused = []string{"h2"}, c.changeEtcd, c.refusedByEtcd
-		err = c.secureEtcd(ctx)
-	case "consul":
-		login = "token-file="
-		g.protocols, g.change, g.refused = []string{"http/1.1"}, c.changeConsul, c.refusedByConsul
-	case "zookeeper":
-		g.change, g.refused = c.changeZooKeeper, c.refusedByZooKeeper
-	}
+	err = c.secures(ctx, g)
 	if err == nil {
 		err = c.RotateSecret(ctx)
 	}
@@ -77,7 +71,7 @@ func (c *Coordinator) secure(ctx context.Context, dir string) (err error) {
 	}
 	bare := c.URL
 	c.URL = func(i int, addrs []string) string {
-		return bare(i, addrs) + "&" + login + url.QueryEscape(g.file) + "&ca-file=" + url.QueryEscape(g.ca) +
+		return bare(i, addrs) + "&" + g.login + url.QueryEscape(g.file) + "&ca-file=" + url.QueryEscape(g.ca) +
 			"&cert-file=" + url.QueryEscape(g.crt) + "&key-file=" + url.QueryEscape(g.key)
 	}
 	return nil
@@ -108,8 +102,8 @@ func (c *Coordinator) RotateAuthority(ctx context.Context) error {
 func (c *Coordinator) RotateSecret(ctx context.Context) error {
 	g := c.guard
 	old, next := g.secret, rand.Text()
-	if c.Name == "consul" {
-		next = fmt.Sprintf("%x-%x-%x-%x-%x", next[:4], next[4:6], next[6:8], next[8:10], next[10:16])
+	if g.form != nil {
+		next = g.form(next)
 	}
 	err := g.change(ctx, next, func() error {
 		if err := os.WriteFile(g.file+".next", []byte(next), 0o600); err != nil {

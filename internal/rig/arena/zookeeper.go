@@ -21,7 +21,7 @@ func startZooKeeper(ctx context.Context, _ string, n int, _ bool) (*Coordinator,
 		return nil, err
 	}
 	const ttl = 4 * time.Second
-	return &Coordinator{
+	c := &Coordinator{
 		Cluster: &z.Cluster,
 		rejoin:  func(ctx context.Context, s *coordtest.Server) error { return s.Wipe(ctx) },
 		TTL:     ttl,
@@ -29,7 +29,24 @@ func startZooKeeper(ctx context.Context, _ string, n int, _ bool) (*Coordinator,
 		URL: func(_ int, addrs []string) string {
 			return fmt.Sprintf("zookeeper://%s/%s?ttl=%v", strings.Join(addrs, ","), folder, ttl)
 		},
-	}, nil
+	}
+	c.secures, c.replace, c.imports = c.secureZooKeeper, c.replaceZooKeeper, c.importZooKeeper
+	return c, nil
+}
+
+func (c *Coordinator) secureZooKeeper(_ context.Context, g *guard) error {
+	g.login, g.change, g.refused = loginOfUser, c.changeZooKeeper, c.refusedByZooKeeper
+	return nil
+}
+
+// replaceZooKeeper gives the new server the number of the old one, as ZooKeeper knows its servers by the numbers of its configuration. It
+// must not vote before the others have a leader: with its empty log it could elect one that lacks what was committed.
+func (c *Coordinator) replaceZooKeeper(ctx context.Context, s *coordtest.Server) error {
+	s.Kill()
+	if _, err := c.LeaderAfter(ctx, s); err != nil {
+		return err
+	}
+	return c.rejoin(ctx, s)
 }
 
 // changeZooKeeper gives every znode to the user with both passwords, and in the end with next alone. In between all
