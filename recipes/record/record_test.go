@@ -274,6 +274,13 @@ func TestFollowNeverGoesBack(t *testing.T) {
 		earlier.Store(&one)
 		b.Heal()
 		sees("")
+		synctest.Wait()
+		earlier.Store(&one)
+		b.Expire()
+		time.Sleep(3 * bubble.TTL)
+		if len(entries) > 0 {
+			t.Errorf("it goes back after a deletion: %+v", <-entries)
+		}
 		cancel()
 		bubble.Want(t, <-errs, context.Canceled)
 		<-entries
@@ -321,6 +328,25 @@ func TestArguments(t *testing.T) {
 		if e := bubble.Must[record.Entry[string]](t)(v.Get(t.Context())); e.Exists() {
 			t.Errorf("what was refused has been written: %+v", e)
 		}
+	})
+}
+
+// A handle whose server has not heard of the record deletes it all the same.
+func TestDeleteWhereServerLags(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		ctx := t.Context()
+		w, b := record.New(bubble.Client(t, c, "writer"), "x", record.Text()), bubble.Lags(bubble.Client(t, c, "a"))
+		bubble.Must[record.Entry[string]](t)(record.New(b, "x", record.Text()).Get(ctx))
+		bubble.Must[backend.Version](t)(w.Set(ctx, "old"))
+		b.Lag()
+		bubble.Want(t, record.New(b, "x", record.Text()).Delete(ctx, backend.Any), nil)
+		if r := c.Record("x"); r.Version != backend.Absent {
+			t.Errorf("Delete has returned nil, and the record is %q", r.Value)
+		}
+		bubble.Want(t, w.Delete(ctx, backend.Any), nil)    // there is none
+		bubble.Want(t, w.Delete(ctx, backend.Absent), nil) // nor here
+		bubble.Must[backend.Version](t)(w.Set(ctx, "new"))
+		bubble.Want(t, w.Delete(ctx, backend.Absent), backend.ErrVersion)
 	})
 }
 

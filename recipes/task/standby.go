@@ -134,17 +134,24 @@ func (s *Standby) define(ctx context.Context, task string, change func(*definiti
 		if err != nil {
 			return err
 		}
-		r, err := se.Get(ctx, s.definition(task))
-		if err != nil {
-			return needsRecords(err)
+		for refreshed := false; ; refreshed = true {
+			r, err := se.Get(ctx, s.definition(task))
+			if err != nil {
+				return needsRecords(err)
+			}
+			was, damaged := decode[definition](r)
+			is := was
+			if change(&is); damaged != nil || is != was {
+				_, err = se.Put(ctx, r.Name, encode(is), &backend.If{Version: r.Version})
+				return err
+			}
+			if refreshed {
+				return nil
+			}
+			if err := se.Refresh(ctx); err != nil { // the server that was asked may lag behind
+				return err
+			}
 		}
-		was, damaged := decode[definition](r)
-		is := was
-		if change(&is); damaged == nil && is == was {
-			return nil
-		}
-		_, err = se.Put(ctx, r.Name, encode(is), &backend.If{Version: r.Version})
-		return err
 	})
 }
 

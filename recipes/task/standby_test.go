@@ -31,6 +31,38 @@ func ok(t *testing.T, err error) {
 	}
 }
 
+// A console whose server lags behind does what it is told, also where that seems to be done already.
+func TestConsoleWhoseServerLags(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		b := bubble.Lags(bubble.Client(t, c, "a"))
+		mine, other := task.NewStandby(b, "bus", nil), task.NewStandby(bubble.Client(t, c, "b"), "bus", nil)
+		is := func(state task.State, config string) {
+			t.Helper()
+			all, err := other.Status(t.Context())
+			if ok(t, err); all[0].State != state || all[0].Config != config {
+				t.Errorf("it is %+v; want %s, with the configuration %q", all[0], state, config)
+			}
+		}
+		for _, call := range []struct {
+			state        task.State
+			config       string
+			mine, others func() error
+		}{
+			{task.Started, "", func() error { return mine.Start(t.Context(), "x") }, func() error { return other.Stop(t.Context(), "x") }},
+			{task.Stopped, "", func() error { return mine.Stop(t.Context(), "x") }, func() error { return other.Start(t.Context(), "x") }},
+			{task.Started, "one", func() error { return mine.Configure(t.Context(), "x", "one") }, func() error { return other.Configure(t.Context(), "x", "two") }},
+		} {
+			ok(t, call.mine())
+			ok(t, call.mine()) // reads what it has written
+			ok(t, call.others())
+			b.Lag()
+			ok(t, call.mine())
+			is(call.state, call.config)
+			ok(t, mine.Start(t.Context(), "x"))
+		}
+	})
+}
+
 // errEnough is the cause with which tests end machines.
 var errEnough = errors.New("enough")
 
