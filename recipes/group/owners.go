@@ -98,8 +98,10 @@ func (g *Group) owner(item string) string { return g.owners() + "/" + escape(ite
 // election returns the election of an item's owners. Its name stands beside that of the group, not
 // below it, because etcd cannot keep a line within another.
 func (g *Group) election(escaped string) *elect.Election {
-	return elect.New(g.b, g.name+naming.Item+escaped, &g.o)
+	return elect.New(g.b, g.itemLine(escaped), &g.o)
 }
+
+func (g *Group) itemLine(escaped string) string { return g.name + naming.Item + escaped }
 
 // escape makes any item a part of a name: letters, digits, '.' and '-' stay as they are, and every
 // other byte becomes '_' with two hexadecimal digits. So does a '.' at the beginning, because "."

@@ -21,6 +21,9 @@ import (
 // in the line of a task goes; otherwise it looks again about once in a session time. A task that it
 // does not get is run by a machine that was faster. A machine that is not ready ([elect.Options] Ready) looks on until it is.
 func (s *Standby) Cold(ctx context.Context, run func(context.Context, *Run) error) error {
+	if s.err != nil {
+		return s.err
+	}
 	if run == nil {
 		return errNoFunction("Cold")
 	}

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/naming"
+	"github.com/succession-dev/succession/internal/recipe"
 	"github.com/succession-dev/succession/recipes/record"
 )
 
@@ -29,14 +31,17 @@ type Standby struct {
 	name string
 	o    Options
 	idle *elect.Election // the line of those that are cold and run nothing
+	err  error           // what is wrong with the name
 }
+
+var aStandby = recipe.Recipe{Package: "task", Owner: naming.Standby}
 
 // NewStandby returns a handle on the tasks under the given name on b. It does not block and does
 // not talk to the coordinator. If the name or an option is not allowed, every call fails with
 // [backend.ErrInvalid]; where the backend has no records, with [errors.ErrUnsupported]. The caller
 // still has to close b.
 func NewStandby(b backend.Backend, name string, o *Options) *Standby {
-	s := &Standby{b: b, name: name}
+	s := &Standby{b: b, name: name, err: aStandby.CheckName(name)}
 	if o != nil {
 		s.o = *o
 	}
@@ -170,17 +175,16 @@ func (s *Standby) check(task string) error {
 	bad := func(why string) error {
 		return fmt.Errorf("task: %w name of a task %q: %s", backend.ErrInvalid, task, why)
 	}
-	_, _, kept := naming.Kept(task)
 	switch {
+	case s.err != nil:
+		return s.err
 	case task == "":
 		return bad("it is empty")
 	case strings.Contains(task, "/"):
 		return bad("it has a slash; use a hyphen or a dot")
-	case kept:
-		return bad("it ends as the names do under which something of an election is kept, such as " + naming.Fence)
 	}
-	if err := backend.CheckName(s.position(task)); err != nil {
-		return fmt.Errorf("task: %w", err)
+	if err := cmp.Or(backend.CheckName(s.position(task)), naming.CheckElection(s.line(task), s.o.History > 0)); err != nil {
+		return bad(err.Error())
 	}
 	return nil
 }

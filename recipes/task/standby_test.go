@@ -382,7 +382,7 @@ func TestStandbyArguments(t *testing.T) {
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		ctx, b := t.Context(), bubble.Client(t, c, "a")
 		s := task.NewStandby(b, "bus", nil)
-		for _, name := range []string{"", "a/b", "a b", "..", "x.fence", strings.Repeat("x", 255)} {
+		for _, name := range []string{"", "a/b", "a b", "..", "x.fence", ".fence", strings.Repeat("x", 255)} {
 			run := func(context.Context, *task.Run) error { return nil }
 			for what, err := range map[string]error{"Start": s.Start(ctx, name), "Stop": s.Stop(ctx, name), "Hot": s.Hot(ctx, name, run)} {
 				if !errors.Is(err, backend.ErrInvalid) {
@@ -392,11 +392,23 @@ func TestStandbyArguments(t *testing.T) {
 		}
 		bubble.Want(t, s.Hot(ctx, "x", nil), backend.ErrInvalid)
 		bubble.Want(t, s.Cold(ctx, nil), backend.ErrInvalid)
+		long := strings.Repeat("x", backend.MaxName-5) // too long for what stands beside it
+		_, err := task.NewStandby(b, long, nil).Status(ctx)
+		for what, err := range map[string]error{
+			"Status": err, "Start": task.NewStandby(b, long, nil).Start(ctx, "x"),
+			"Cold": task.NewStandby(b, long, nil).Cold(ctx, func(context.Context, *task.Run) error { return nil }),
+		} {
+			if !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), "of a standby") {
+				t.Errorf("%s under a name that is too long: %v", what, err)
+			}
+		}
+		withHistory := task.NewStandby(b, "bus", &task.Options{History: 1})
+		bubble.Want(t, withHistory.Start(ctx, strings.Repeat("x", backend.MaxName-len("bus-position/"))), backend.ErrInvalid)
 		for _, s := range []*task.Standby{task.NewStandby(b, "no//name", nil), task.NewStandby(b, "bus", &task.Options{ID: "a\nb"})} {
 			bubble.Want(t, s.Cold(ctx, func(context.Context, *task.Run) error { return nil }), backend.ErrInvalid)
 			bubble.Want(t, s.Hot(ctx, "x", func(context.Context, *task.Run) error { return nil }), backend.ErrInvalid)
 		}
-		_, err := task.NewStandby(b, "no//name", nil).Status(ctx)
+		_, err = task.NewStandby(b, "no//name", nil).Status(ctx)
 		bubble.Want(t, err, backend.ErrInvalid)
 
 		// A record that cannot be understood does not start a task, and Start repairs it.

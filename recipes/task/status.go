@@ -35,6 +35,9 @@ func (s Status) Missing() bool { return s.State == Started && s.ID == "" }
 //
 // [record.ErrDecode]: https://pkg.go.dev/github.com/succession-dev/succession/recipes/record#ErrDecode
 func (s *Standby) Status(ctx context.Context) ([]Status, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
 	se, err := s.b.Session(ctx)
 	if err != nil {
 		return nil, err
