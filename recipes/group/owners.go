@@ -30,7 +30,8 @@ type Owner struct {
 
 // Owners returns who owns each of the items, in the order in which they are given; without any, of
 // all items that were ever owned. It blocks for about two round trips, with two requests for each
-// item, sixteen items at a time, and one request more to find all items. Its error matches
+// item, sixteen items at a time, and one request more to find all items; on ZooKeeper there are more, as each read is
+// made fresh. Its error matches
 // [errors.ErrUnsupported] if the backend has no records.
 //
 // Owners reads from the item's line who owns it now, and from a record, which outlives the owner,
@@ -39,6 +40,9 @@ type Owner struct {
 func (g *Group) Owners(ctx context.Context, items ...string) ([]Owner, error) {
 	s, err := g.session(ctx)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.Refresh(ctx); err != nil {
 		return nil, err
 	}
 	records := make([]string, len(items))
