@@ -115,10 +115,18 @@ func (s *Standby) Configure(ctx context.Context, task, config string) error {
 // [elect.ErrAsked], the next machine in line begins, and this one stands at the end again. Move
 // returns the ID of the machine that was asked, and does not wait until it has handed on. To take a
 // machine off for good, stop its process. It fails with [elect.ErrNoLeader] if nobody runs the
-// task; see [operate.Operator.AskToResign].
+// task, or if it is stopped; see [operate.Operator.AskToResign].
 func (s *Standby) Move(ctx context.Context, task string) (id string, err error) {
 	if err := s.check(task); err != nil {
 		return "", err
+	}
+	// The first in line of a task that is stopped only waits.
+	e, err := record.New(s.b, s.definition(task), record.JSON[definition]()).Get(ctx)
+	if err != nil {
+		return "", needsRecords(err)
+	}
+	if e.Value.State != Started {
+		return "", fmt.Errorf("task: %s is to be started before it can move: %w", task, elect.ErrNoLeader)
 	}
 	l, err := operate.New(s.b, s.line(task), s.o.ID).AskToResign(ctx, nil)
 	return l.ID, err

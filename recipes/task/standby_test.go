@@ -15,6 +15,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/internal/rig/bubble"
 	"github.com/succession-dev/succession/internal/view"
 	"github.com/succession-dev/succession/memory"
@@ -531,14 +532,26 @@ func TestConfigureAndMove(t *testing.T) {
 		ok(t, f.console.Stop(ctx, "orders"))
 		bubble.Want(t, <-ended, task.ErrStopped)
 		time.Sleep(time.Second)
+		id, err := f.console.Move(ctx, "orders")
+		if bubble.Want(t, err, elect.ErrNoLeader); id != "" || len(ended) > 0 {
+			t.Errorf("to move what is stopped, %q was asked", id)
+		}
 		ok(t, f.console.Start(ctx, "orders"))
 		next(nil, "b two")
 		if all := bubble.Must[[]task.Status](t)(f.console.Status(ctx)); len(all) != 1 || all[0].Config != "two" || all[0].ID != "b" {
 			t.Errorf("the status is %+v", all)
 		}
 		bubble.Want(t, f.console.Configure(ctx, "orders", "\xff"), backend.ErrInvalid)
-		_, err := f.console.Move(ctx, "none")
+		_, err = f.console.Move(ctx, "none")
 		bubble.Want(t, err, elect.ErrNoLeader)
+
+		// Nobody runs a task whose election an operator has paused.
+		ok(t, operate.New(bubble.Client(t, c, "operator"), "bus-run-orders", "operator").Pause(ctx, "a look at the disk"))
+		<-ended
+		time.Sleep(time.Second)
+		if st := bubble.Must[[]task.Status](t)(f.console.Status(ctx))[0]; st.ID != "" || st.Token != 0 || st.StandBy != 2 || !st.Missing() {
+			t.Errorf("while it is paused, the status is %+v", st)
+		}
 		for _, m := range machines {
 			m.ends(t)
 		}
