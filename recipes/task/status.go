@@ -23,7 +23,7 @@ type Status struct {
 	Position uint64    `json:"position"`
 	Text     string    `json:"text,omitempty"` // of the position; see [Run.CommitText]
 	StandBy  int       `json:"stand_by"`       // how many hot machines stand behind
-	// Error is the error with which the newest run has ended, if it has, up to a thousand bytes.
+	// Error is the error with which the newest run has ended, if it has, up to a thousand characters.
 	Error string `json:"error,omitempty"`
 }
 
