@@ -115,7 +115,7 @@
 // or in notices. So there are two kinds of reads.
 //
 //	asked                               fresh   why
-//	record.Value.Get, Update            yes     they say what the record is now; Update acts on it
+//	record.List, Value.Get, Update      yes     they say what the record is now; Update acts on it
 //	group.Group.Members, Owners,        yes     the same; Put looks so before it appends again after a lost answer
 //	  queue.Queue.Len, List
 //	queue.Queue.TryTake                 yes     only before it says that there is no item: the claim shows whether an item is free

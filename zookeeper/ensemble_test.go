@@ -136,6 +136,10 @@ func TestFreshReads(t *testing.T) {
 			e, err := deleted(writer).Get(ctx)
 			return !e.Exists(), err
 		}},
+		{"List", func() error { _, err := record.New(writer, "l/x", record.Text()).Set(ctx, "x"); return err }, func() (bool, error) {
+			all, err := record.List(ctx, behind, "l", record.Text())
+			return len(all) == 1, err
+		}},
 		{"TryTake", func() error { return queue.New(writer, "q", nil).Put(ctx, "x") }, func() (bool, error) {
 			item, err := queue.New(behind, "q", nil).TryTake(ctx)
 			if err != nil {

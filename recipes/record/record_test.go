@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -347,6 +348,34 @@ func TestDeleteWhereServerLags(t *testing.T) {
 		bubble.Want(t, w.Delete(ctx, backend.Absent), nil) // nor here
 		bubble.Must[backend.Version](t)(w.Set(ctx, "new"))
 		bubble.Want(t, w.Delete(ctx, backend.Absent), backend.ErrVersion)
+	})
+}
+
+func TestList(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		ctx, w, b := t.Context(), bubble.Client(t, c, "writer"), bubble.Lags(bubble.Client(t, c, "a"))
+		list := func() (map[string]record.Entry[int], error) { return record.List(ctx, b, "config", record.JSON[int]()) }
+		if all := bubble.Must[map[string]record.Entry[int]](t)(list()); len(all) != 0 {
+			t.Errorf("before the first write: %v", all)
+		}
+		want := make(map[string]record.Entry[int])
+		for i, name := range []string{"config/a", "config/b", "config/b/below", "configs"} {
+			at := bubble.Must[backend.Version](t)(record.New(w, name, record.JSON[int]()).Set(ctx, i))
+			if i < 2 {
+				want[name] = record.Entry[int]{Value: i, Version: at}
+			}
+		}
+		b.Lag()
+		if all := bubble.Must[map[string]record.Entry[int]](t)(list()); !maps.Equal(all, want) {
+			t.Errorf("listed are %v, want %v", all, want)
+		}
+		bubble.Must[backend.Version](t)(record.New(w, "config/c", record.Text()).Set(ctx, "?"))
+		all, err := list()
+		if bubble.Want(t, err, record.ErrDecode); !maps.Equal(all, want) || !strings.Contains(err.Error(), "config/c") {
+			t.Errorf("beside one that is refused, listed are %v, want %v; %v", all, want, err)
+		}
+		_, err = record.List(ctx, b, "no//name", record.Text())
+		bubble.Want(t, err, backend.ErrInvalid)
 	})
 }
 

@@ -62,7 +62,7 @@ type Lagging struct {
 // Lags returns b with reads that lag behind after a call of [Lagging.Lag].
 func Lags(b backend.Backend) *Lagging { return &Lagging{Backend: b, seen: make(map[string]any)} }
 
-// Lag has each read of a record, of a line or of the first free item that was done before return the same again. A Refresh
+// Lag has each read of records, of a line or of the first free item that was done before return the same again. A Refresh
 // ends that, and so does a write that was done, or refused for its version, as with ZooKeeper.
 func (b *Lagging) Lag() { b.set(true) }
 
@@ -114,6 +114,10 @@ func (s lagging) Head(ctx context.Context, line string) (backend.Line, error) {
 
 func (s lagging) List(ctx context.Context, dir string) ([]string, error) {
 	return lag(s.b, "list "+dir, func() ([]string, error) { return s.Session.List(ctx, dir) })
+}
+
+func (s lagging) ReadAll(ctx context.Context, dir string) ([]backend.Record, error) {
+	return lag(s.b, "all "+dir, func() ([]backend.Record, error) { return s.Session.ReadAll(ctx, dir) })
 }
 
 func (s lagging) Free(ctx context.Context, items, claims string) (backend.Member, error) {
