@@ -63,7 +63,7 @@ type Refresher interface {
 	// write that had been answered when Refresh was called, whosever it was. Without it they may be
 	// older, if the coordinator answers reads from servers that lag behind; there Refresh blocks
 	// for about a round trip. A caller that only follows changes needs no Refresh, nor does one
-	// that writes on condition.
+	// that writes on condition, unless it finds that there is nothing to write.
 	Refresh(ctx context.Context) error
 }
 

@@ -146,7 +146,8 @@
 // first, such as [elect.Election.Leader] and [record.Value.Get]. Three kinds of callers need no
 // Refresh: one that follows changes, because the newest state comes in any case; one that stands in
 // line, because L2 is enough for it; and one that reads a version to write on, because the write
-// fails if the version is old.
+// fails if the version is old. If such a caller finds that there is nothing to write, it calls Refresh
+// and looks again before it says so.
 //
 // # Abilities
 //

@@ -49,7 +49,7 @@ type Records interface {
 	Put(ctx context.Context, name string, value []byte, cond *If) (Version, error)
 
 	// Delete removes the record if the condition holds. It is not an error that there
-	// is no record, unless the condition names a version.
+	// is no record, unless the condition names a version other than [Absent].
 	Delete(ctx context.Context, name string, cond *If) error
 
 	// List returns the full names of the records directly under dir, sorted; dir

@@ -16,7 +16,6 @@ import (
 	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/logs"
 	"github.com/succession-dev/succession/internal/naming"
-	"github.com/succession-dev/succession/internal/past"
 	"github.com/succession-dev/succession/internal/value"
 )
 
@@ -128,16 +127,8 @@ func (e *Election) check() error {
 	if err := e.value().Check(); err != nil {
 		return fmt.Errorf("elect: %w", err)
 	}
-	if err := backend.CheckName(e.name); err != nil {
+	if err := naming.CheckElection(e.name, e.o.History > 0); err != nil {
 		return fmt.Errorf("elect: %w", err)
-	}
-	if of, by, kept := naming.Kept(e.name); kept {
-		return fmt.Errorf("elect: %w name %q: something of the election %q (%s) is kept under that name; choose another, such as one with a hyphen for the dot", backend.ErrInvalid, e.name, of, by)
-	}
-	if e.o.History > 0 {
-		if _, err := past.Record(e.name); err != nil {
-			return fmt.Errorf("elect: %w", err)
-		}
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/succession-dev/succession/recipes/group"
 	"github.com/succession-dev/succession/recipes/lock"
 	"github.com/succession-dev/succession/recipes/queue"
+	"github.com/succession-dev/succession/recipes/task"
 )
 
 // Recipes of one name do not meet, but for elections and locks, which are one.
@@ -44,6 +45,26 @@ func TestNames(t *testing.T) {
 		}},
 		"queue": {false, func(ctx context.Context, b backend.Backend) (*elect.Term, error) {
 			return termOf(queue.New(b, name, nil).Take(ctx))
+		}},
+		"standby": {false, func(ctx context.Context, b backend.Backend) (*elect.Term, error) {
+			s := task.NewStandby(b, name, nil)
+			if err := s.Start(ctx, "x"); err != nil {
+				return nil, err
+			}
+			running, ended := make(chan *task.Run, 1), make(chan error, 1)
+			go func() {
+				ended <- s.Hot(ctx, "x", func(ctx context.Context, r *task.Run) error {
+					running <- r
+					<-ctx.Done()
+					return context.Cause(ctx)
+				})
+			}()
+			select {
+			case r := <-running:
+				return r.Term(), nil
+			case err := <-ended:
+				return nil, err
+			}
 		}},
 	}
 	for what, busy := range recipes {

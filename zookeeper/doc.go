@@ -115,9 +115,11 @@
 // or in notices. So there are two kinds of reads.
 //
 //	asked                               fresh   why
-//	record.Value.Get, Update            yes     they say what the record is now; Update acts on it
-//	group.Group.Members, queue.Queue.Len, yes   the same; Put looks so before it appends again after a lost answer
-//	  List
+//	record.List, Value.Get, Update      yes     they say what the record is now; Update acts on it
+//	group.Group.Members, Owners,        yes     the same; Put looks so before it appends again after a lost answer
+//	  queue.Queue.Len, List
+//	queue.Queue.TryTake                 yes     only before it says that there is no item: the claim shows whether an item is free
+//	task.Standby.Start, Stop, Configure yes     only before they return without a write, because all is as it is to be
 //	elect.Election.Leader, Line,        yes     people and programs ask once, and take the answer for the present
 //	  History; task.Standby.Status
 //	AskToResign, Pause, Resume          yes     an operator who has just seen a leader is told that nobody leads

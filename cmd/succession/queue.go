@@ -25,7 +25,8 @@ func newQueue(g *connect.Flags) *cobra.Command {
 survives those who put it and those who take it: if who has taken it dies, or fails, it is
 free again at its place.
 
-An item is text of at most about 4 KiB. On ZooKeeper, a queue is for hundreds of items.`,
+An item is text of at most about 4 KiB. On ZooKeeper each take reads the names of all items,
+16 bytes for each.`,
 		Example: `  succession queue put mails alice bob
   succession queue take mails -- ./send
   succession queue list mails`,

@@ -10,10 +10,10 @@
 // Three things run at the same time, by the same clients:
 //
 //   - Records are registers: each Get shows what is then there; a CompareAndSet or Delete at a
-//     version is done if the record has it, and refused if it has not. Records are deleted and made
-//     anew all the time.
-//   - The items of a queue are a set: clients take an item that was put until one has confirmed it,
-//     and no client takes it afterwards. If a claim checks or confirms with success, it is the
+//     version is done if the record has it, and refused if it has not. A Delete at any version leaves no record. Records
+//     are deleted and made anew all the time.
+//   - The items of a queue are a set: clients take an item that was put, by Take and TryTake, until one has confirmed
+//     it, and no client takes it afterwards. If a claim checks or confirms with success, it is the
 //     newest of its item, with the largest token.
 //   - A lock is a register with a token: each holder has a larger token than all before it. A holder checks, and
 //     writes under the lock's guard, with success only until another client has got the lock.

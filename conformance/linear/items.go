@@ -85,7 +85,15 @@ func (w *items) step(ctx context.Context, c *client, b backend.Backend, dice *ra
 		return err
 	}
 	since := w.r.now()
-	item, err := w.take(ctx, c, q)
+	call := q.TryTake
+	if dice.IntN(2) == 0 {
+		call = func(ctx context.Context) (*queue.Item, error) {
+			soon, cancel := context.WithTimeoutCause(ctx, w.r.h.TTL/20, queue.ErrEmpty)
+			defer cancel()
+			return q.Take(soon)
+		}
+	}
+	item, err := w.take(ctx, c, call)
 	if err != nil {
 		return err
 	}
@@ -107,11 +115,12 @@ func (w *items) step(ctx context.Context, c *client, b backend.Backend, dice *ra
 	return nil
 }
 
-// take takes an item. It returns nil if there is none.
-func (w *items) take(ctx context.Context, c *client, q *queue.Queue) (item *queue.Item, err error) {
+// take takes an item by Take or TryTake. It returns nil if there is none. That tells nothing: a claim whose answer was lost stands
+// for a while, and no call has its item.
+func (w *items) take(ctx context.Context, c *client, call func(context.Context) (*queue.Item, error)) (item *queue.Item, err error) {
 	op := &itemOp{Kind: "take"}
 	note(w.r, w.h, c.id, op, func() outcome {
-		if item, err = q.TryTake(ctx); err != nil {
+		if item, err = call(ctx); err != nil {
 			return nothing
 		}
 		op.Value, op.Position, op.Token = item.Value, item.Position, item.Token()
@@ -146,7 +155,7 @@ func (w *items) end(ctx context.Context, c *client, b backend.Backend) error {
 	q := w.queue(b)
 	confirmed := make(map[uint64]bool)
 	for {
-		item, err := w.take(ctx, c, q)
+		item, err := w.take(ctx, c, q.TryTake)
 		if err == nil && item != nil && !confirmed[item.Position] {
 			err = w.confirm(ctx, c, item)
 		}

@@ -20,12 +20,14 @@ import (
 // What the reference keeps fits an order, and each planted mistake does not, whatever faults there are.
 func TestFlaws(t *testing.T) {
 	lane.Unraced(t)
+	lag := &times{made: make(map[string]int), heard: make(map[backend.Session]int)}
 	for _, flaw := range []struct {
 		name  string
 		wrong string // the history that shows it; empty for none
 		wrap  func(backend.Session) backend.Session
 	}{
 		{"none", "", nil},
+		{"none: reads lag behind until a Refresh", "", func(s backend.Session) backend.Session { return behind{s, lag} }},
 		{"the version is compared before the write and not with it", "records", func(s backend.Session) backend.Session { return readThenWrite{s} }},
 		{"a record that is made anew is taken for the one before", "records", func(s backend.Session) backend.Session { return anyIncarnation{s} }},
 		{"a read is one write late", "records", func(s backend.Session) backend.Session { return late{s} }},
@@ -136,6 +138,61 @@ func (s late) Get(ctx context.Context, name string) (backend.Record, error) {
 		return before.(backend.Record), nil
 	}
 	return r, nil
+}
+
+// behind reads records as from a server that lags behind, which the contract allows: it has not heard of a record that others
+// have made since the session's last Refresh, its last write, or the last read that showed what is there.
+type behind struct {
+	backend.Session
+	*times
+}
+
+// times are those of the writes and reads of all clients.
+type times struct {
+	mu    sync.Mutex
+	now   int
+	made  map[string]int          // when a record was made
+	heard map[backend.Session]int // until when a session has heard of everything
+}
+
+func (s behind) hears() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now++
+	s.heard[s.Session] = s.now
+	return s.now
+}
+
+func (s behind) Get(ctx context.Context, name string) (backend.Record, error) {
+	s.mu.Lock()
+	unheard := s.made[name] > s.heard[s.Session]
+	s.mu.Unlock()
+	if unheard {
+		return backend.Record{Name: name, Version: backend.Absent}, nil
+	}
+	defer s.hears()
+	return s.Session.Get(ctx, name)
+}
+
+func (s behind) Refresh(ctx context.Context) error {
+	s.hears()
+	return s.Session.Refresh(ctx)
+}
+
+func (s behind) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
+	at := s.hears()
+	v, err := s.Session.Put(ctx, name, value, cond)
+	if err == nil && cond != nil && cond.Version == backend.Absent && strings.Contains(name, "/records/") {
+		s.mu.Lock()
+		s.made[name] = at
+		s.mu.Unlock()
+	}
+	return v, err
+}
+
+func (s behind) Delete(ctx context.Context, name string, cond *backend.If) error {
+	defer s.hears()
+	return s.Session.Delete(ctx, name, cond)
 }
 
 type unclaimed struct{ backend.Session }

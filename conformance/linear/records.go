@@ -19,8 +19,8 @@ type records struct {
 
 // A registerOp is a call on a record. No two calls write the same value.
 type registerOp struct {
-	Key, Kind string // get, set or delete
-	Prev      string // the value at the version that is the condition; empty for no record
+	Key, Kind string // get, set, delete, or clear, which deletes whatever is there
+	Prev      string // the value at the version that is the condition; empty for no record, and for clear
 	Value     string // that was read or is written; empty for no record
 }
 
@@ -33,6 +33,10 @@ func newRecords(r *run) *records {
 			switch {
 			case op.Kind == "get":
 				return was == op.Value, was
+			case op.Kind == "clear" && output.(outcome) == refused:
+				return true, was // others were faster, again and again
+			case op.Kind == "clear":
+				return true, ""
 			case output.(outcome) == refused:
 				return was != op.Prev, was
 			case output.(outcome) == lost && was != op.Prev:
@@ -57,12 +61,15 @@ func (w *records) value(b backend.Backend, key string) *record.Value[string] {
 
 func (w *records) step(ctx context.Context, c *client, b backend.Backend, dice *rand.Rand) error {
 	key := w.key(w.h.part(), dice.IntN(keys))
+	if dice.IntN(4) == 0 { // without a look: the client's server may not have heard of the newest state
+		return w.clear(ctx, c, b, key)
+	}
 	e, err := w.get(ctx, c, b, key)
 	if err != nil {
 		return err
 	}
 	op := &registerOp{Key: key, Kind: "set", Prev: e.Value, Value: fmt.Sprintf("c%d-%x", c.id, dice.Uint64())}
-	if e.Exists() && dice.IntN(2) == 0 {
+	if e.Exists() && dice.IntN(3) == 0 {
 		op.Kind, op.Value = "delete", ""
 	}
 	note(w.r, w.h, c.id, op, func() outcome {
@@ -71,6 +78,14 @@ func (w *records) step(ctx context.Context, c *client, b backend.Backend, dice *
 		} else {
 			_, err = w.value(b, key).CompareAndSet(ctx, e.Version, op.Value)
 		}
+		return written(err)
+	})
+	return err
+}
+
+func (w *records) clear(ctx context.Context, c *client, b backend.Backend, key string) (err error) {
+	note(w.r, w.h, c.id, &registerOp{Key: key, Kind: "clear"}, func() outcome {
+		err = w.value(b, key).Delete(ctx, backend.Any)
 		return written(err)
 	})
 	return err

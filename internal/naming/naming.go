@@ -199,6 +199,21 @@ func Kept(name string) (of string, by Owner, kept bool) {
 	return "", "", false
 }
 
+// CheckElection fails with [backend.ErrInvalid] if no election can have the name or, if history is set, none
+// of which a history is kept.
+func CheckElection(name string, history bool) error {
+	if err := backend.CheckName(name); err != nil {
+		return err
+	}
+	if of, by, kept := Kept(name); kept {
+		return fmt.Errorf("%w name %q: something of the election %q (%s) is kept under that name; choose another, such as one with a hyphen for the dot", backend.ErrInvalid, name, of, by)
+	}
+	if history && OfElection(name, History) == "" {
+		return fmt.Errorf("%w name %.32q...: it is too long to have a history; at most %d bytes are possible", backend.ErrInvalid, name, backend.MaxName-len(History))
+	}
+	return nil
+}
+
 // keepers are those in the table whose names begin with the name of an election.
 var keepers = []Owner{Election, Migration, Spread}
 

@@ -36,7 +36,7 @@ func TestTable(t *testing.T) {
 func TestCheck(t *testing.T) {
 	for owner, longest := range map[Owner]int{
 		Lock: 0, Semaphore: len("-waiting"), Queue: len("-claims"), Barrier: len("-arrivals"),
-		Group: len("-values/18446744073709551615"), Pool: len("-assigned/18446744073709551615"),
+		Standby: len("-position"), Group: len("-values/18446744073709551615"), Pool: len("-assigned/18446744073709551615"),
 	} {
 		name := strings.Repeat("x", backend.MaxName-longest)
 		if err := Check(owner, name); err != nil {
@@ -45,6 +45,19 @@ func TestCheck(t *testing.T) {
 		err := Check(owner, name+"x")
 		if !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), fmt.Sprintf("at most %d", backend.MaxName-longest)) {
 			t.Errorf("a %s with a name of %d bytes: %v", owner, len(name)+1, err)
+		}
+	}
+}
+
+func TestCheckElection(t *testing.T) {
+	long := strings.Repeat("x", backend.MaxName-len(History)+1)
+	for name, want := range map[string][2]bool{ // whether it is allowed, without a history and with one
+		"jobs": {true, true}, "no//name": {}, "jobs.fence": {}, ".spread": {}, "jobs.migrate-both": {}, long: {true, false}, long[1:]: {true, true},
+	} {
+		for i, history := range []bool{false, true} {
+			if err := CheckElection(name, history); (err == nil) != want[i] || err != nil && !errors.Is(err, backend.ErrInvalid) {
+				t.Errorf("%q with a history: %t: %v", name, history, err)
+			}
 		}
 	}
 }

@@ -24,12 +24,7 @@ type Term struct {
 
 // Record returns the name of the election's history.
 func Record(election string) (string, error) {
-	name := naming.OfElection(election, naming.History)
-	if name == "" {
-		return "", fmt.Errorf("%w name %.32q...: it is too long to have a history; at most %d bytes are possible",
-			backend.ErrInvalid, election, backend.MaxName-len(naming.History))
-	}
-	return name, nil
+	return naming.OfElection(election, naming.History), naming.CheckElection(election, true)
 }
 
 // errNoHistory says that the record with the name of the history holds something else.

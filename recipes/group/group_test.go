@@ -272,6 +272,21 @@ func TestArguments(t *testing.T) {
 			}
 		}
 		bubble.Want(t, p.Assign(t.Context(), []string{"x"}, nil), backend.ErrInvalid)
+
+		// An item after which no election can be named is refused by each member, not only by the one that it falls to.
+		for item, o := range map[string]group.Options{
+			"app.history": {}, "x.unready": {}, strings.Repeat("x", backend.MaxName-len("workers-owners/")): {History: 1},
+		} {
+			for _, id := range []string{"a", "b"} {
+				o := o
+				o.ID = id
+				p := bubble.Must[*group.Presence](t)(group.New(b, "workers", &o).Join(t.Context()))
+				defer p.Leave(t.Context())
+				soon, cancel := context.WithTimeout(t.Context(), bubble.TTL)
+				bubble.Want(t, p.Assign(soon, []string{item}, never), backend.ErrInvalid)
+				cancel()
+			}
+		}
 	})
 }
 

@@ -30,7 +30,8 @@ type Owner struct {
 
 // Owners returns who owns each of the items, in the order in which they are given; without any, of
 // all items that were ever owned. It blocks for about two round trips, with two requests for each
-// item, sixteen items at a time, and one request more to find all items. Its error matches
+// item, sixteen items at a time, and one request more to find all items; on ZooKeeper there are more, as each read is
+// made fresh. Its error matches
 // [errors.ErrUnsupported] if the backend has no records.
 //
 // Owners reads from the item's line who owns it now, and from a record, which outlives the owner,
@@ -39,6 +40,9 @@ type Owner struct {
 func (g *Group) Owners(ctx context.Context, items ...string) ([]Owner, error) {
 	s, err := g.session(ctx)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.Refresh(ctx); err != nil {
 		return nil, err
 	}
 	records := make([]string, len(items))
@@ -98,8 +102,10 @@ func (g *Group) owner(item string) string { return g.owners() + "/" + escape(ite
 // election returns the election of an item's owners. Its name stands beside that of the group, not
 // below it, because etcd cannot keep a line within another.
 func (g *Group) election(escaped string) *elect.Election {
-	return elect.New(g.b, g.name+naming.Item+escaped, &g.o)
+	return elect.New(g.b, g.itemLine(escaped), &g.o)
 }
+
+func (g *Group) itemLine(escaped string) string { return g.name + naming.Item + escaped }
 
 // escape makes any item a part of a name: letters, digits, '.' and '-' stay as they are, and every
 // other byte becomes '_' with two hexadecimal digits. So does a '.' at the beginning, because "."

@@ -52,15 +52,16 @@
 //
 // # What it costs
 //
-// To put takes one request. With a Limit it takes one more, which reads all items, or two more when
+// To put takes one request, on ZooKeeper two. With a Limit it takes one more, which reads all items, or two more when
 // the queue is nearly full. To take an item that is there takes four: take a turn, find the item,
 // claim it, give the turn back. To confirm it takes two. That is on etcd. On Consul a claim takes
 // one more, and a turn two. On ZooKeeper, where requests are smaller, to take and to confirm an
 // item takes sixteen, in ten round trips. The first taker that waits has a watch on the items and
 // one on the claims; each of the others has one on the member just in front.
 //
-// The cost does not depend on how many items stand. On etcd a take reads a few of them, one more
-// than are claimed. On ZooKeeper there is no such request: it reads the list of their names. On
+// How many requests that are does not depend on how many items stand, but for a Put with a Limit on
+// ZooKeeper, which reads one by one. On etcd a take reads a few of them, one more than are claimed.
+// On ZooKeeper there is no such request: it reads the list of their names, 16 bytes for each. On
 // Consul there is none either, so a session reads the whole line once for about sixty items that it
 // takes.
 //

@@ -250,6 +250,20 @@ func TestTaker(t *testing.T) {
 	})
 }
 
+// TryTake whose server lags behind finds what was put before.
+func TestTryTakeWhereServerLags(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		b := bubble.Lags(bubble.Client(t, c, "a"))
+		q := named(b, "a")
+		_, err := q.TryTake(t.Context())
+		bubble.Want(t, err, queue.ErrEmpty)
+		put(t, of(t, c, "producer"), "one")
+		b.Lag()
+		item := bubble.Must[*queue.Item](t)(q.TryTake(t.Context()))
+		bubble.Want(t, item.Done(t.Context()), nil)
+	})
+}
+
 // What Put, Take and Done cost, as the package comment says it.
 func TestRequests(t *testing.T) {
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {

@@ -34,13 +34,20 @@ func (q *Queue) Take(ctx context.Context) (item *Item, err error) {
 
 // TryTake is [Queue.Take] that does not wait for an item: if none is free, it returns [ErrEmpty].
 // It does not wait behind calls of Take either, and may take an item before them. It blocks for
-// about two round trips, on ZooKeeper for four. While the coordinator cannot be reached, it tries
+// about two round trips, on ZooKeeper for four. It finds what was put before it was called: if no item seems to
+// be free, it looks again, for as many round trips. While the coordinator cannot be reached, it tries
 // on until ctx ends.
 func (q *Queue) TryTake(ctx context.Context) (item *Item, err error) {
 	if q.err != nil {
 		return nil, q.err
 	}
 	err = again.Try(ctx, passing, func() error {
+		if item, err = q.takeFree(ctx); !errors.Is(err, ErrEmpty) {
+			return err
+		}
+		if _, err := q.session(ctx); err != nil { // the server that was asked may lag behind, and not know of an item yet
+			return err
+		}
 		item, err = q.takeFree(ctx)
 		return err
 	})

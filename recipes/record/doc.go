@@ -19,7 +19,7 @@
 //
 // A record is small: at most [backend.MaxRecord] bytes, and often read rather than often written.
 // Each follower costs the coordinator one watch. A value that changes many times a second is better
-// read from time to time ([Value.Get]), or kept elsewhere.
+// read from time to time ([Value.Get]), or kept elsewhere. [List] returns all records below a name.
 //
 // The name of a record must not be that of an election, nor lie below it: E and E/x are the
 // header and the members of election E. Names are otherwise free; see [backend.CheckName].

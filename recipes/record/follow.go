@@ -21,8 +21,8 @@ import (
 // an error that does not pass by itself.
 func (v *Value[T]) Follow(ctx context.Context) iter.Seq2[Entry[T], error] {
 	return func(yield func(Entry[T], error) bool) {
-		var last backend.Version // 0 is no record's version
-		newest := backend.Absent
+		var last backend.Version      // 0 is no record's version
+		newest := backend.Absent      // the largest version that was seen, also of a record that was deleted since
 		var refreshed <-chan struct{} // the Done of the session that was refreshed because it seemed to go back
 		j := backoff.JitterOf(ctx)
 		err := again.Until(ctx, again.Passing, func() (enough bool, err error) {
@@ -41,7 +41,7 @@ func (v *Value[T]) Follow(ctx context.Context) iter.Seq2[Entry[T], error] {
 				}
 				return false, err
 			}
-			last, newest, refreshed = r.Version, r.Version, nil
+			last, newest = r.Version, max(newest, r.Version)
 			e, err := v.decode(r)
 			return !yield(e, err), nil
 		})

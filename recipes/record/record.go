@@ -133,9 +133,7 @@ func (v *Value[T]) Update(ctx context.Context, change func(T) (T, error)) (Entry
 // It blocks for about a round trip.
 func (v *Value[T]) Delete(ctx context.Context, at backend.Version) error {
 	_, err := v.change(ctx, at, false, func(ctx context.Context, s backend.Session, at backend.Version) (backend.Version, error) {
-		if at == backend.Absent {
-			return at, nil
-		}
+		// Also where the record was seen to be absent: the server that was asked may lag behind.
 		return backend.Absent, s.Delete(ctx, v.name, &backend.If{Version: at})
 	})
 	return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -274,6 +275,13 @@ func TestFollowNeverGoesBack(t *testing.T) {
 		earlier.Store(&one)
 		b.Heal()
 		sees("")
+		synctest.Wait()
+		earlier.Store(&one)
+		b.Expire()
+		time.Sleep(3 * bubble.TTL)
+		if len(entries) > 0 {
+			t.Errorf("it goes back after a deletion: %+v", <-entries)
+		}
 		cancel()
 		bubble.Want(t, <-errs, context.Canceled)
 		<-entries
@@ -321,6 +329,53 @@ func TestArguments(t *testing.T) {
 		if e := bubble.Must[record.Entry[string]](t)(v.Get(t.Context())); e.Exists() {
 			t.Errorf("what was refused has been written: %+v", e)
 		}
+	})
+}
+
+// A handle whose server has not heard of the record deletes it all the same.
+func TestDeleteWhereServerLags(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		ctx := t.Context()
+		w, b := record.New(bubble.Client(t, c, "writer"), "x", record.Text()), bubble.Lags(bubble.Client(t, c, "a"))
+		bubble.Must[record.Entry[string]](t)(record.New(b, "x", record.Text()).Get(ctx))
+		bubble.Must[backend.Version](t)(w.Set(ctx, "old"))
+		b.Lag()
+		bubble.Want(t, record.New(b, "x", record.Text()).Delete(ctx, backend.Any), nil)
+		if r := c.Record("x"); r.Version != backend.Absent {
+			t.Errorf("Delete has returned nil, and the record is %q", r.Value)
+		}
+		bubble.Want(t, w.Delete(ctx, backend.Any), nil)    // there is none
+		bubble.Want(t, w.Delete(ctx, backend.Absent), nil) // nor here
+		bubble.Must[backend.Version](t)(w.Set(ctx, "new"))
+		bubble.Want(t, w.Delete(ctx, backend.Absent), backend.ErrVersion)
+	})
+}
+
+func TestList(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		ctx, w, b := t.Context(), bubble.Client(t, c, "writer"), bubble.Lags(bubble.Client(t, c, "a"))
+		list := func() (map[string]record.Entry[int], error) { return record.List(ctx, b, "config", record.JSON[int]()) }
+		if all := bubble.Must[map[string]record.Entry[int]](t)(list()); len(all) != 0 {
+			t.Errorf("before the first write: %v", all)
+		}
+		want := make(map[string]record.Entry[int])
+		for i, name := range []string{"config/a", "config/b", "config/b/below", "configs"} {
+			at := bubble.Must[backend.Version](t)(record.New(w, name, record.JSON[int]()).Set(ctx, i))
+			if i < 2 {
+				want[name] = record.Entry[int]{Value: i, Version: at}
+			}
+		}
+		b.Lag()
+		if all := bubble.Must[map[string]record.Entry[int]](t)(list()); !maps.Equal(all, want) {
+			t.Errorf("listed are %v, want %v", all, want)
+		}
+		bubble.Must[backend.Version](t)(record.New(w, "config/c", record.Text()).Set(ctx, "?"))
+		all, err := list()
+		if bubble.Want(t, err, record.ErrDecode); !maps.Equal(all, want) || !strings.Contains(err.Error(), "config/c") {
+			t.Errorf("beside one that is refused, listed are %v, want %v; %v", all, want, err)
+		}
+		_, err = record.List(ctx, b, "no//name", record.Text())
+		bubble.Want(t, err, backend.ErrInvalid)
 	})
 }
 

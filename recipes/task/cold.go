@@ -19,8 +19,11 @@ import (
 // Of the machines that run nothing, only one looks. The others stand behind it, in a line of their
 // own, and cost nothing. The machine that looks is woken when a task is started, or when the first
 // in the line of a task goes; otherwise it looks again about once in a session time. A task that it
-// does not get is run by a machine that was faster.
+// does not get is run by a machine that was faster. A machine that is not ready ([elect.Options] Ready) looks on until it is.
 func (s *Standby) Cold(ctx context.Context, run func(context.Context, *Run) error) error {
+	if s.err != nil {
+		return s.err
+	}
 	if run == nil {
 		return errNoFunction("Cold")
 	}
@@ -45,7 +48,9 @@ func (s *Standby) Cold(ctx context.Context, run func(context.Context, *Run) erro
 // find returns a started task, and the term in which this machine is first in its line.
 func (s *Standby) find(ctx context.Context) (task string, t *elect.Term, err error) {
 	j := backoff.JitterOf(ctx)
-	passing := func(err error) bool { return again.Passing(err) || errors.Is(err, elect.ErrNotFirst) }
+	passing := func(err error) bool {
+		return again.Passing(err) || errors.Is(err, elect.ErrNotFirst) || errors.Is(err, elect.ErrNotReady)
+	}
 	err = again.Until(ctx, passing, func() (found bool, err error) {
 		task, t, err = s.look(ctx, j)
 		return t != nil, err

@@ -2,8 +2,10 @@ package task_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -95,6 +97,29 @@ func TestHistoryOfCold(t *testing.T) {
 				t.Errorf("%s is %q", record, r.Value)
 			}
 		}
+	})
+}
+
+// A machine that is not ready any more when a task is started looks on until it is.
+func TestColdThatIsNotReady(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		f := newFloor(t, c)
+		var unready atomic.Bool
+		s := task.NewStandby(bubble.Client(t, c, "cold"), "bus", &task.Options{ID: "m1", Ready: func(context.Context) error {
+			if unready.Load() {
+				return errors.New("no disk")
+			}
+			return nil
+		}})
+		m := f.stands("m1", func(_ *task.Standby, ctx context.Context) error { return s.Cold(ctx, f.run) })
+		unready.Store(true)
+		ok(t, f.console.Start(t.Context(), "t1"))
+		time.Sleep(bubble.TTL)
+		f.expect("while it is not ready", "t1", "")
+		unready.Store(false)
+		time.Sleep(2 * bubble.TTL)
+		f.expect("when it is ready", "t1", "m1")
+		m.ends(t)
 	})
 }
 

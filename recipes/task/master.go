@@ -97,7 +97,7 @@ func (p *Pool) assignAll(ctx context.Context, t *elect.Term, wait *backoff.Backo
 				return err
 			}
 			wait.Reset()
-			next := todo
+			next, moved := todo, false
 			err := again.ForAWhile(ctx, s, wait.Jitter, func(ctx context.Context) error {
 				return again.Either(ctx, func(ctx context.Context) error {
 					_, err := s.WatchLine(ctx, p.workers(), workers)
@@ -106,7 +106,7 @@ func (p *Pool) assignAll(ctx context.Context, t *elect.Term, wait *backoff.Backo
 				}, func(ctx context.Context) error {
 					l, err := s.WatchLine(ctx, p.todo(), todo)
 					if err == nil {
-						next = l
+						next, moved = l, true
 					}
 					return err
 				})
@@ -114,9 +114,33 @@ func (p *Pool) assignAll(ctx context.Context, t *elect.Term, wait *backoff.Backo
 			if err != nil {
 				return err
 			}
-			todo = next
+			if todo = next; !changed && !moved { // it is time for a second look
+				if err := p.restore(ctx, s, t, assigned); err != nil {
+					return err
+				}
+			}
 		}
 	}
+}
+
+// restore writes again what somebody has deleted, maybe before its worker has read it. A worker that has read it ignores
+// that.
+func (p *Pool) restore(ctx context.Context, s backend.Session, t *elect.Term, all map[uint64]given) error {
+	stored, err := p.given(ctx, s)
+	if err != nil {
+		return err
+	}
+	for worker, g := range all {
+		if _, found := stored[worker]; found {
+			continue
+		}
+		g.at = backend.Absent
+		if err := p.give(ctx, t, worker, &g); err != nil {
+			return err
+		}
+		all[worker] = g
+	}
+	return nil
 }
 
 // assign gives the next task to each worker that has none, first to the worker whose last task is

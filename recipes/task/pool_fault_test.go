@@ -3,6 +3,7 @@ package task_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -54,6 +55,58 @@ func TestWorkerAndMasterDie(t *testing.T) {
 		bubble.Want(t, <-b.err, backend.ErrClosed)
 		d.ends(t)
 		e.ends(t)
+	})
+}
+
+// A deafSession hears nothing of its assignments until it is to.
+type deafSession struct {
+	backend.Session
+	hears <-chan struct{}
+}
+
+func (s deafSession) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
+	if strings.HasPrefix(name, "jobs-assigned/") {
+		select {
+		case <-s.hears:
+		case <-ctx.Done():
+			return backend.Record{}, context.Cause(ctx)
+		}
+	}
+	return s.Session.Watch(ctx, name, after)
+}
+
+// A task whose assignment is deleted before its worker has read it is run by that worker, once. So is one whose worker has read it.
+func TestAssignmentIsDeleted(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		cr, hears := newCrew(t, c), make(chan struct{})
+		a := cr.works("a")
+		b := cr.worksOn("b", func(s backend.Session) backend.Session { return deafSession{s, hears} })
+		cr.submit("0")
+		id := cr.submit("1")
+		if busy := cr.busy(); !maps.Equal(busy, map[string]string{"0": "a"}) {
+			t.Errorf("the workers do %v", busy)
+		}
+		client := bubble.Must[backend.Session](t)(cr.client.Session(t.Context()))
+		for _, m := range c.Members("jobs-workers") {
+			name := fmt.Sprintf("jobs-assigned/%d", m.Position)
+			if c.Record(name).Version == backend.Absent {
+				t.Errorf("there is no %s", name)
+			}
+			ok(t, client.Delete(t.Context(), name, nil))
+		}
+		close(hears)
+		time.Sleep(3 * bubble.TTL)
+		cr.mu.Lock()
+		if !slices.Equal(cr.begun, []string{"0", "1"}) {
+			t.Errorf("begun were %v", cr.begun)
+		}
+		cr.mu.Unlock()
+		if names := bubble.Must[task.PoolStatus](t)(cr.pool.Status(t.Context())).Tasks; len(names) > 0 {
+			t.Fatalf("%v are not done", names)
+		}
+		cr.result(id, "done 1")
+		a.ends(t)
+		b.ends(t)
 	})
 }
 

@@ -46,10 +46,14 @@ type worker struct {
 }
 
 func (cr *crew) works(id string) *worker {
+	return cr.worksOn(id, func(s backend.Session) backend.Session { return s })
+}
+
+func (cr *crew) worksOn(id string, wrap func(backend.Session) backend.Session) *worker {
 	w := &worker{b: bubble.Client(cr.t, cr.c, id), err: make(chan error, 1)}
 	ctx, cancel := context.WithCancelCause(cr.t.Context())
 	w.stop = func() { cancel(errEnough) }
-	p := task.NewPool(w.b, "jobs", &task.Options{ID: id})
+	p := task.NewPool(view.Of(w.b, wrap), "jobs", &task.Options{ID: id})
 	go func() {
 		w.err <- p.Work(ctx, func(ctx context.Context, t *task.Task) (string, error) { return cr.run(ctx, id, t) })
 	}()

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/naming"
+	"github.com/succession-dev/succession/internal/recipe"
 	"github.com/succession-dev/succession/recipes/record"
 )
 
@@ -29,14 +31,17 @@ type Standby struct {
 	name string
 	o    Options
 	idle *elect.Election // the line of those that are cold and run nothing
+	err  error           // what is wrong with the name
 }
+
+var aStandby = recipe.Recipe{Package: "task", Owner: naming.Standby}
 
 // NewStandby returns a handle on the tasks under the given name on b. It does not block and does
 // not talk to the coordinator. If the name or an option is not allowed, every call fails with
 // [backend.ErrInvalid]; where the backend has no records, with [errors.ErrUnsupported]. The caller
 // still has to close b.
 func NewStandby(b backend.Backend, name string, o *Options) *Standby {
-	s := &Standby{b: b, name: name}
+	s := &Standby{b: b, name: name, err: aStandby.CheckName(name)}
 	if o != nil {
 		s.o = *o
 	}
@@ -110,10 +115,18 @@ func (s *Standby) Configure(ctx context.Context, task, config string) error {
 // [elect.ErrAsked], the next machine in line begins, and this one stands at the end again. Move
 // returns the ID of the machine that was asked, and does not wait until it has handed on. To take a
 // machine off for good, stop its process. It fails with [elect.ErrNoLeader] if nobody runs the
-// task; see [operate.Operator.AskToResign].
+// task, or if it is stopped; see [operate.Operator.AskToResign].
 func (s *Standby) Move(ctx context.Context, task string) (id string, err error) {
 	if err := s.check(task); err != nil {
 		return "", err
+	}
+	// The first in line of a task that is stopped only waits.
+	e, err := record.New(s.b, s.definition(task), record.JSON[definition]()).Get(ctx)
+	if err != nil {
+		return "", needsRecords(err)
+	}
+	if e.Value.State != Started {
+		return "", fmt.Errorf("task: %s is to be started before it can move: %w", task, elect.ErrNoLeader)
 	}
 	l, err := operate.New(s.b, s.line(task), s.o.ID).AskToResign(ctx, nil)
 	return l.ID, err
@@ -134,17 +147,24 @@ func (s *Standby) define(ctx context.Context, task string, change func(*definiti
 		if err != nil {
 			return err
 		}
-		r, err := se.Get(ctx, s.definition(task))
-		if err != nil {
-			return needsRecords(err)
+		for refreshed := false; ; refreshed = true {
+			r, err := se.Get(ctx, s.definition(task))
+			if err != nil {
+				return needsRecords(err)
+			}
+			was, damaged := decode[definition](r)
+			is := was
+			if change(&is); damaged != nil || is != was {
+				_, err = se.Put(ctx, r.Name, encode(is), &backend.If{Version: r.Version})
+				return err
+			}
+			if refreshed {
+				return nil
+			}
+			if err := se.Refresh(ctx); err != nil { // the server that was asked may lag behind
+				return err
+			}
 		}
-		was, damaged := decode[definition](r)
-		is := was
-		if change(&is); damaged == nil && is == was {
-			return nil
-		}
-		_, err = se.Put(ctx, r.Name, encode(is), &backend.If{Version: r.Version})
-		return err
 	})
 }
 
@@ -163,17 +183,16 @@ func (s *Standby) check(task string) error {
 	bad := func(why string) error {
 		return fmt.Errorf("task: %w name of a task %q: %s", backend.ErrInvalid, task, why)
 	}
-	_, _, kept := naming.Kept(task)
 	switch {
+	case s.err != nil:
+		return s.err
 	case task == "":
 		return bad("it is empty")
 	case strings.Contains(task, "/"):
 		return bad("it has a slash; use a hyphen or a dot")
-	case kept:
-		return bad("it ends as the names do under which something of an election is kept, such as " + naming.Fence)
 	}
-	if err := backend.CheckName(s.position(task)); err != nil {
-		return fmt.Errorf("task: %w", err)
+	if err := cmp.Or(backend.CheckName(s.position(task)), naming.CheckElection(s.line(task), s.o.History > 0)); err != nil {
+		return bad(err.Error())
 	}
 	return nil
 }

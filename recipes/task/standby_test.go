@@ -15,6 +15,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/internal/rig/bubble"
 	"github.com/succession-dev/succession/internal/view"
 	"github.com/succession-dev/succession/memory"
@@ -29,6 +30,38 @@ func ok(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A console whose server lags behind does what it is told, also where that seems to be done already.
+func TestConsoleWhoseServerLags(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		b := bubble.Lags(bubble.Client(t, c, "a"))
+		mine, other := task.NewStandby(b, "bus", nil), task.NewStandby(bubble.Client(t, c, "b"), "bus", nil)
+		is := func(state task.State, config string) {
+			t.Helper()
+			all, err := other.Status(t.Context())
+			if ok(t, err); all[0].State != state || all[0].Config != config {
+				t.Errorf("it is %+v; want %s, with the configuration %q", all[0], state, config)
+			}
+		}
+		for _, call := range []struct {
+			state        task.State
+			config       string
+			mine, others func() error
+		}{
+			{task.Started, "", func() error { return mine.Start(t.Context(), "x") }, func() error { return other.Stop(t.Context(), "x") }},
+			{task.Stopped, "", func() error { return mine.Stop(t.Context(), "x") }, func() error { return other.Start(t.Context(), "x") }},
+			{task.Started, "one", func() error { return mine.Configure(t.Context(), "x", "one") }, func() error { return other.Configure(t.Context(), "x", "two") }},
+		} {
+			ok(t, call.mine())
+			ok(t, call.mine()) // reads what it has written
+			ok(t, call.others())
+			b.Lag()
+			ok(t, call.mine())
+			is(call.state, call.config)
+			ok(t, mine.Start(t.Context(), "x"))
+		}
+	})
 }
 
 // errEnough is the cause with which tests end machines.
@@ -350,7 +383,7 @@ func TestStandbyArguments(t *testing.T) {
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		ctx, b := t.Context(), bubble.Client(t, c, "a")
 		s := task.NewStandby(b, "bus", nil)
-		for _, name := range []string{"", "a/b", "a b", "..", "x.fence", strings.Repeat("x", 255)} {
+		for _, name := range []string{"", "a/b", "a b", "..", "x.fence", ".fence", strings.Repeat("x", 255)} {
 			run := func(context.Context, *task.Run) error { return nil }
 			for what, err := range map[string]error{"Start": s.Start(ctx, name), "Stop": s.Stop(ctx, name), "Hot": s.Hot(ctx, name, run)} {
 				if !errors.Is(err, backend.ErrInvalid) {
@@ -360,11 +393,23 @@ func TestStandbyArguments(t *testing.T) {
 		}
 		bubble.Want(t, s.Hot(ctx, "x", nil), backend.ErrInvalid)
 		bubble.Want(t, s.Cold(ctx, nil), backend.ErrInvalid)
+		long := strings.Repeat("x", backend.MaxName-5) // too long for what stands beside it
+		_, err := task.NewStandby(b, long, nil).Status(ctx)
+		for what, err := range map[string]error{
+			"Status": err, "Start": task.NewStandby(b, long, nil).Start(ctx, "x"),
+			"Cold": task.NewStandby(b, long, nil).Cold(ctx, func(context.Context, *task.Run) error { return nil }),
+		} {
+			if !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), "of a standby") {
+				t.Errorf("%s under a name that is too long: %v", what, err)
+			}
+		}
+		withHistory := task.NewStandby(b, "bus", &task.Options{History: 1})
+		bubble.Want(t, withHistory.Start(ctx, strings.Repeat("x", backend.MaxName-len("bus-position/"))), backend.ErrInvalid)
 		for _, s := range []*task.Standby{task.NewStandby(b, "no//name", nil), task.NewStandby(b, "bus", &task.Options{ID: "a\nb"})} {
 			bubble.Want(t, s.Cold(ctx, func(context.Context, *task.Run) error { return nil }), backend.ErrInvalid)
 			bubble.Want(t, s.Hot(ctx, "x", func(context.Context, *task.Run) error { return nil }), backend.ErrInvalid)
 		}
-		_, err := task.NewStandby(b, "no//name", nil).Status(ctx)
+		_, err = task.NewStandby(b, "no//name", nil).Status(ctx)
 		bubble.Want(t, err, backend.ErrInvalid)
 
 		// A record that cannot be understood does not start a task, and Start repairs it.
@@ -487,14 +532,26 @@ func TestConfigureAndMove(t *testing.T) {
 		ok(t, f.console.Stop(ctx, "orders"))
 		bubble.Want(t, <-ended, task.ErrStopped)
 		time.Sleep(time.Second)
+		id, err := f.console.Move(ctx, "orders")
+		if bubble.Want(t, err, elect.ErrNoLeader); id != "" || len(ended) > 0 {
+			t.Errorf("to move what is stopped, %q was asked", id)
+		}
 		ok(t, f.console.Start(ctx, "orders"))
 		next(nil, "b two")
 		if all := bubble.Must[[]task.Status](t)(f.console.Status(ctx)); len(all) != 1 || all[0].Config != "two" || all[0].ID != "b" {
 			t.Errorf("the status is %+v", all)
 		}
 		bubble.Want(t, f.console.Configure(ctx, "orders", "\xff"), backend.ErrInvalid)
-		_, err := f.console.Move(ctx, "none")
+		_, err = f.console.Move(ctx, "none")
 		bubble.Want(t, err, elect.ErrNoLeader)
+
+		// Nobody runs a task whose election an operator has paused.
+		ok(t, operate.New(bubble.Client(t, c, "operator"), "bus-run-orders", "operator").Pause(ctx, "a look at the disk"))
+		<-ended
+		time.Sleep(time.Second)
+		if st := bubble.Must[[]task.Status](t)(f.console.Status(ctx))[0]; st.ID != "" || st.Token != 0 || st.StandBy != 2 || !st.Missing() {
+			t.Errorf("while it is paused, the status is %+v", st)
+		}
 		for _, m := range machines {
 			m.ends(t)
 		}

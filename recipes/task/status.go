@@ -2,11 +2,13 @@ package task
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/clock"
+	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/naming"
 )
 
@@ -21,7 +23,7 @@ type Status struct {
 	Position uint64    `json:"position"`
 	Text     string    `json:"text,omitempty"` // of the position; see [Run.CommitText]
 	StandBy  int       `json:"stand_by"`       // how many hot machines stand behind
-	// Error is the error with which the newest run has ended, if it has, up to a thousand bytes.
+	// Error is the error with which the newest run has ended, if it has, up to a thousand characters.
 	Error string `json:"error,omitempty"`
 }
 
@@ -35,6 +37,9 @@ func (s Status) Missing() bool { return s.State == Started && s.ID == "" }
 //
 // [record.ErrDecode]: https://pkg.go.dev/github.com/succession-dev/succession/recipes/record#ErrDecode
 func (s *Standby) Status(ctx context.Context) ([]Status, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
 	se, err := s.b.Session(ctx)
 	if err != nil {
 		return nil, err
@@ -68,7 +73,7 @@ func (s *Standby) Status(ctx context.Context) ([]Status, error) {
 
 // status returns the state of the task from its record and the record of its position.
 func (s *Standby) status(ctx context.Context, task string, defined, position backend.Record) (Status, error) {
-	_, line, err := s.election(task).Line(ctx)
+	election, line, err := s.election(task).Line(ctx)
 	if err != nil {
 		return Status{}, err
 	}
@@ -80,14 +85,16 @@ func (s *Standby) status(ctx context.Context, task string, defined, position bac
 	if err != nil {
 		return Status{}, err
 	}
+	line = slices.DeleteFunc(line, func(c elect.Candidate) bool { return c.Pinned }) // the gate of a pause
 	st := Status{Task: task, State: d.State, Config: d.Config, Position: p.Position, Text: p.Text, Error: p.Error, StandBy: len(line)}
-	if len(line) == 0 {
+	if election.Vacant() {
 		return st, nil
 	}
 	// A machine leaves the line when its run has ended. So the first in line still runs a task that
 	// is stopped, if its run has begun.
-	if begun := p.Token == line[0].Token; begun || d.State == Started {
-		st.ID, st.Token, st.StandBy = line[0].ID, line[0].Token, len(line)-1
+	first := election.Leader
+	if begun := p.Token == first.Token; begun || d.State == Started {
+		st.ID, st.Token, st.StandBy = first.ID, first.Token, len(line)-1
 		if begun {
 			st.Since = clock.Believable(p.Since)
 		}

@@ -38,10 +38,10 @@ var recordFlaws = []Flaw{
 	{
 		Name:   "no refresh",
 		Breaks: "Records: reads come from a server that lags behind, and Refresh does not wait for it",
-		Must:   "Records.fresh Value.fresh",
-		May:    "Records L7 L3.place-fence G2.fence-drop",
+		Must:   "Records.fresh Value.fresh Queue.fresh Group.owners",
+		May:    "Records L7 L10 L3.place-fence G2.fence-drop",
 		session: func(_ *Backend, s backend.Session) backend.Session {
-			return &noRefresh{Session: s, seen: make(map[string]backend.Record)}
+			return &noRefresh{Session: s, seen: make(map[string]backend.Record), met: make(map[uint64]int)}
 		},
 	},
 	{
@@ -183,11 +183,22 @@ func (s *byValue) write(ctx context.Context, name string, cond *backend.If, do f
 	}
 }
 
-// noRefresh shows each state of others one Get late.
+// noRefresh shows each state of others one Get late, and each item two calls of Free late.
 type noRefresh struct {
 	backend.Session
 	mu   sync.Mutex
 	seen map[string]backend.Record // the newest records that this session has read or written
+	met  map[uint64]int            // how often Free has met an item, by position
+}
+
+func (s *noRefresh) Free(ctx context.Context, items, claims string) (backend.Member, error) {
+	m, err := s.Session.Free(ctx, items, claims)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.met[m.Position]++; err == nil && s.met[m.Position] <= 2 {
+		return backend.Member{}, backend.ErrTaken
+	}
+	return m, err
 }
 
 func (s *noRefresh) Refresh(context.Context) error { return nil }

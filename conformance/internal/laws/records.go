@@ -57,13 +57,14 @@ var recordRules = []engine.Rule{{
 	},
 }, {
 	ID: "Records.condition", Title: "a write is refused where the version is another",
-	Text:  "Put and Delete at another version than the record has, at Absent where there is one and at a version where there is none, fail with ErrVersion and change nothing; at the right version, at 0 and without condition they are done. Delete of nothing, without a version, is not an error.",
+	Text:  "Put and Delete at another version than the record has, at Absent where there is one and at a version where there is none, fail with ErrVersion and change nothing; at the right version, at 0 and without condition they are done. Delete of nothing, without a version or at Absent, is not an error.",
 	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		name := t.Name + "-r"
 		a.Fails(engine.Put(name, "x", &backend.If{Version: 1}), backend.ErrVersion) // Put at a version where there is no record
 		b.Fails(engine.Delete(name, &backend.If{Version: 1}), backend.ErrVersion)   // Delete at a version where there is no record
 		b.Do(engine.Delete(name, &backend.If{}))
+		b.Do(engine.Delete(name, &backend.If{Version: backend.Absent}))
 		a.Has(name, "", backend.Absent)
 		old := a.Put(name, "one", &backend.If{Version: backend.Absent})
 		v := b.Put(name, "two", &backend.If{Version: old})

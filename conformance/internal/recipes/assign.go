@@ -169,6 +169,34 @@ var assignRules = []engine.Rule{{
 		d.divides(t.Crash(), "bc", leave)
 	},
 }, {
+	ID: "Group.owners", Title: "Owners shows who works on an item, and who did last",
+	Text:  "Two clients divide six items by Assign, one of which joins later and leaves, and then the other leaves. As soon as work on all items has begun after each change, Owners of a third shows for each who owns it, since when and with which token; when nobody works on them any more, it shows the same, and that nobody owns them.",
+	Needs: []engine.Fault{engine.Shares, engine.Records},
+	Check: func(t *engine.Trial) {
+		cs, d := t.Clients(3), newDesk(t)
+		watcher := groupOf(t, cs[2], "")
+		shows := func(present string, held bool) {
+			owners, err := watcher.Owners(t.Ctx, sources...)
+			t.Want("Owners", err)
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			for i, o := range owners {
+				if o.Item != sources[i] || o.ID != whose[present][i:i+1] || o.Token != d.last[o.Item] || o.Held != held || o.Since.IsZero() {
+					t.Fatalf("with %q present, the owner of %s is %+v; want %c with token %d, held: %t", present, sources[i], o, whose[present][i], d.last[sources[i]], held)
+				}
+			}
+		}
+		var leave, other func()
+		d.divides(t.Crash(), "a", func() { leave = d.works(cs[0], "a") })
+		shows("a", true)
+		d.divides(t.Crash(), "ab", func() { other = d.works(cs[1], "b") })
+		shows("ab", true)
+		d.divides(t.Crash(), "a", other)
+		shows("a", true)
+		leave()
+		shows("a", false)
+	},
+}, {
 	ID: "Group.cut", Title: "a member that is cut off gives its items up before others own them",
 	Text:  "Two clients divide six items, and one is cut off. All items are the other's after a crash, and none has two owners at once. When the first is healed, it joins again, and has its own again within the time of a recovery.",
 	Needs: []engine.Fault{engine.Shares, engine.Records, engine.Deadlines, engine.Cut},

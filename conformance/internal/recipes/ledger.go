@@ -134,6 +134,17 @@ func (w *worker) gets(value string) *queue.Item {
 	return w.takes().gets(w.l.t.Crash(), value)
 }
 
+// tries has the worker take the item with this value by TryTake, which must be free.
+func (w *worker) tries(value string) *queue.Item {
+	item, err := w.q.TryTake(w.l.t.Ctx)
+	w.l.t.Want(fmt.Sprintf("%s: TryTake of %q, which is free", w.Name, value), err)
+	w.l.enters(w.Name, item)
+	if item.Value != value {
+		w.l.t.Fatalf("%s has %q; want %q", w.Name, item.Value, value)
+	}
+	return item
+}
+
 // finishes confirms the item, which must succeed soon.
 func (w *worker) finishes(item *queue.Item) {
 	w.l.t.Go(w.Name+": Done", func() error { return w.l.confirms(w.Name, item) }).Returns(w.l.t.Soon())

@@ -265,6 +265,25 @@ var queueRules = []engine.Rule{{
 		}
 	},
 }, {
+	ID: "Queue.fresh", Title: "what has been put is there to be taken",
+	Text:  "Of three clients in turn one puts an item, twenty times. As soon as Put has returned, TryTake of the next one takes it and Return gives it back, and then TryTake of the last one takes it and Done confirms it. After that TryTake of the first one returns ErrEmpty.",
+	Needs: needs(),
+	Check: func(t *engine.Trial) {
+		l := newLedger(t)
+		ws := l.workers(3)
+		for i := range 20 {
+			a, b, c := ws[i%3], ws[(i+1)%3], ws[(i+2)%3]
+			value := fmt.Sprint(i)
+			a.puts(value)
+			item := b.tries(value)
+			t.Want(b.Name+": Return", item.Return(t.Ctx))
+			c.finishes(c.tries(value))
+			_, err := a.q.TryTake(t.Ctx)
+			t.Want(a.Name+": TryTake", err, queue.ErrEmpty)
+		}
+		ws[0].isOver()
+	},
+}, {
 	ID: "Queue.churn", Title: "no item is lost, and none is had by two",
 	Text:  "Two clients put six items each, and three others take and confirm items, while the sessions of those three are ended in turn, nine times. Whoever loses a claim takes another item. Nobody gets an item that another has, unless the session of that one was ended just before: it then knows soon. Nobody gets one that was confirmed, nobody confirms one twice, and soon after the last session was ended nothing stands in the queue's lines. Each item was confirmed, or is gone after a Done that could not know whether it was.",
 	Needs: needs(engine.Expire),

@@ -3,7 +3,9 @@
 package bubble
 
 import (
+	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,6 +48,102 @@ func Want(t *testing.T, err, target error) {
 	t.Helper()
 	if !errors.Is(err, target) {
 		t.Errorf("got %v, want %v", err, target)
+	}
+}
+
+// A Lagging backend reads from a server that can lag behind: see [Lagging.Lag].
+type Lagging struct {
+	backend.Backend
+	mu   sync.Mutex
+	lags bool
+	seen map[string]any // the newest results of reads
+}
+
+// Lags returns b with reads that lag behind after a call of [Lagging.Lag].
+func Lags(b backend.Backend) *Lagging { return &Lagging{Backend: b, seen: make(map[string]any)} }
+
+// Lag has each read of records, of a line or of the first free item that was done before return the same again. A Refresh
+// ends that, and so does a write that was done, or refused for its version, as with ZooKeeper.
+func (b *Lagging) Lag() { b.set(true) }
+
+func (b *Lagging) set(lags bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.lags = lags
+}
+
+func (b *Lagging) Session(ctx context.Context) (backend.Session, error) {
+	s, err := b.Backend.Session(ctx)
+	return lagging{s, b}, err
+}
+
+type lagging struct {
+	backend.Session
+	b *Lagging
+}
+
+// A result is what a read has returned.
+type result[T any] struct {
+	v   T
+	err error
+}
+
+func lag[T any](b *Lagging, what string, read func() (T, error)) (T, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if old, ok := b.seen[what]; ok && b.lags {
+		r := old.(result[T])
+		return r.v, r.err
+	}
+	v, err := read()
+	b.seen[what] = result[T]{v, err}
+	return v, err
+}
+
+func (s lagging) Get(ctx context.Context, name string) (backend.Record, error) {
+	return lag(s.b, "record "+name, func() (backend.Record, error) { return s.Session.Get(ctx, name) })
+}
+
+func (s lagging) Line(ctx context.Context, line string) (backend.Line, error) {
+	return lag(s.b, "line "+line, func() (backend.Line, error) { return s.Session.Line(ctx, line) })
+}
+
+func (s lagging) Head(ctx context.Context, line string) (backend.Line, error) {
+	return lag(s.b, "head "+line, func() (backend.Line, error) { return s.Session.Head(ctx, line) })
+}
+
+func (s lagging) List(ctx context.Context, dir string) ([]string, error) {
+	return lag(s.b, "list "+dir, func() ([]string, error) { return s.Session.List(ctx, dir) })
+}
+
+func (s lagging) ReadAll(ctx context.Context, dir string) ([]backend.Record, error) {
+	return lag(s.b, "all "+dir, func() ([]backend.Record, error) { return s.Session.ReadAll(ctx, dir) })
+}
+
+func (s lagging) Free(ctx context.Context, items, claims string) (backend.Member, error) {
+	return lag(s.b, "free "+items, func() (backend.Member, error) { return s.Session.Free(ctx, items, claims) })
+}
+
+func (s lagging) Refresh(ctx context.Context) error {
+	s.b.set(false)
+	return s.Session.Refresh(ctx)
+}
+
+func (s lagging) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
+	v, err := s.Session.Put(ctx, name, value, cond)
+	s.wrote(err)
+	return v, err
+}
+
+func (s lagging) Delete(ctx context.Context, name string, cond *backend.If) error {
+	err := s.Session.Delete(ctx, name, cond)
+	s.wrote(err)
+	return err
+}
+
+func (s lagging) wrote(err error) {
+	if err == nil || errors.Is(err, backend.ErrVersion) {
+		s.b.set(false)
 	}
 }
 
