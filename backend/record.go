@@ -73,19 +73,21 @@ type Records interface {
 type Header struct {
 	// Fence is added to a member's position to make its token. It is at most [MaxFence].
 	Fence uint64 `json:"fence,omitempty"`
-	// Gate is the position of a pinned member. Who stands just behind it may lead, although it is
-	// not first ([Session] Deadline), because a leader on another coordinator stands there too while
-	// the election moves. 0 means that there is no such member.
+	// Gate is the position of the gate of a move: a pinned member, which stands at the head of the line
+	// on the coordinator that the election moves to, and may have gone since. Who stands just behind it
+	// may lead ([Session] Deadline): a leader on the old coordinator has its place there before the
+	// election moves. 0 means that no gate was set.
 	Gate uint64 `json:"gate,omitempty"`
 	// Sealed is the URL of the coordinator that the election has moved to: nobody
 	// leads here again. Empty means that the election is here.
 	Sealed string `json:"sealed,omitempty"`
-	// Needs says, for people, what a leader of this election must know of that format [HeaderFormat]
-	// does not have. It is empty, unless a later version has written it; see [Header.Understood].
+	// Needs says, for people, what whoever leads must know of, if a later version has noted something
+	// that no leader may ignore; see [Header.Understood]. This version writes none.
 	Needs string `json:"needs,omitempty"`
-	// Notes is what the packages that use drivers keep here: a JSON object with a member for each
-	// of them, or empty. Drivers pass it on.
-	Notes string `json:"-"`
+	// Notes is what the packages that use drivers keep here, and drivers pass on: a JSON object with a
+	// member for each package, or empty. "elect" and "migrate" are those of this module. Others keep
+	// what they find, and it moves along with the election.
+	Notes string `json:"notes,omitempty"`
 }
 
 // MaxFence is the largest fence of an election. Positions are smaller than it too. So a token,

@@ -15,6 +15,7 @@ func TestHeaderRoundTrip(t *testing.T) {
 	for _, h := range []backend.Header{
 		{},
 		{Fence: 1},
+		{Gate: 3, Notes: `{}`},
 		{Fence: backend.MaxFence, Gate: math.MaxUint64, Sealed: `etcd://h1/"quoted"`, Needs: "weights", Notes: `{"a":[1,"\u003c"],"b":{}}`},
 	} {
 		got, err := backend.ParseHeader(h.Encode())
@@ -42,7 +43,11 @@ func TestParseHeader(t *testing.T) {
 		{data: `{"succession":2,"notes":{}}`, want: backend.Header{Notes: `{}`}},
 		{data: `{"succession":2,"notes":7}`, bad: true},
 		{data: `{"succession":2,"notes":null}`, bad: true},
-		{data: `{"succession":2,"fence":7,"z":3}`, bad: true}, // something that drivers decide by
+		{data: `{"succession":2,"fence":7,"z":3}`, bad: true},     // something that drivers decide by
+		{data: `{"succession":2,"fence":9,"FENCE":1}`, bad: true}, // whose fence is it?
+		{data: `{"succession":2,"\u017fealed":"x"}`, bad: true},
+		{data: `{"succession":2,"fence":null}`, bad: true},
+		{data: `{"succession":2}}`, bad: true},
 		{data: `{"succession":2,"fence":"7"}`, bad: true},
 		{data: `{"succession":3,"fence":7}`, bad: true},
 		{data: `{"succession":2,"fence":4611686018427387904}`, want: backend.Header{Fence: 1 << 62}},
@@ -60,24 +65,37 @@ func TestParseHeader(t *testing.T) {
 	}
 }
 
-// A header of another format says so, also if it has fields that this version does not know, and what to do.
+// A header of another format says so, also if it has fields that this version does not know, and where it stands what to do.
 func TestOtherFormat(t *testing.T) {
-	for data, do := range map[string]string{
-		`{"succession":1,"fence":7}`:             "no release has written it",
-		`{"succession":1,"acknowledged":7}`:      "no release has written it",
-		`{"succession":3,"fence":7,"z":3}`:       "update this process",
-		`{"succession":3,"fence":"7","notes":2}`: "update this process",
+	for data, format := range map[string]string{
+		`{"succession":1,"fence":7}`:                "1",
+		`{"succession":1,"acknowledged":7}`:         "1",
+		`{"succession":3,"fence":7,"z":3}`:          "3",
+		`{"succession":3,"fence":"7","notes":2}`:    "3",
+		`{"succession":0,"fence":7}`:                "0",
+		`{"succession":null,"sealed":"x:"}`:         "null",
+		`{"succession":2,"succession":0,"fence":3}`: "0",
+		`{"succession":"2"}`:                        `"2"`,
+		`{"succession":99999999999999999999999}`:    "99999999999999999999999",
 	} {
 		_, err := backend.ParseHeader([]byte(data))
-		if !errors.Is(err, backend.ErrHeader) || !strings.Contains(err.Error(), "this version reads format 2; "+do) {
+		if !errors.Is(err, backend.ErrHeader) || !strings.Contains(err.Error(), "format "+format+", this version reads format 2; docs/compatibility.md says") {
 			t.Errorf("%s: %v", data, err)
 		}
 	}
 }
 
+// Space around notes does not matter.
+func TestEncodeSpace(t *testing.T) {
+	h := backend.Header{Notes: "\n{ \"a\": 1 }\n"}
+	if got, want := string(h.Encode()), `{"succession":2,"notes":{"a":1}}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 // Notes that are no JSON object are never written.
 func TestEncodeNotes(t *testing.T) {
-	for _, notes := range []string{"7", "null", `{"a":`, `{} {}`, "nonsense"} {
+	for _, notes := range []string{"7", "null", `{"a":`, `{} {}`, "nonsense", " "} {
 		func() {
 			defer func() {
 				if recover() == nil {

@@ -7,8 +7,9 @@ import (
 )
 
 // HeaderFormat is the number of the format in which headers are stored. Processes of different
-// versions can stand in one line if they have the same number. A later version that adds what
-// drivers decide by has another one; one that only adds to Notes keeps it.
+// versions can stand in one line if they have the same number. A later version keeps it if it only
+// adds to Notes, and says in Needs what leaders must know of that. If it adds what drivers decide
+// by, it has another number.
 const HeaderFormat = 2
 
 // storedHeader begins every stored header with {"succession":FORMAT. Data that begins
@@ -17,21 +18,23 @@ const HeaderFormat = 2
 type storedHeader struct {
 	Format int `json:"succession"`
 	Header
-	Notes json.RawMessage `json:"notes,omitempty"`
+	Notes json.RawMessage `json:"notes,omitempty"` // in place of the text of Header
 }
 
 // Encode returns h as it is stored. It panics if Notes is not empty and no JSON object.
 func (h Header) Encode() []byte {
 	s := storedHeader{Format: HeaderFormat, Header: h, Notes: json.RawMessage(h.Notes)}
 	b, err := json.Marshal(s)
-	if err != nil || !isObject(s.Notes) {
+	if err != nil || h.Notes != "" && !isObject(s.Notes) {
 		panic(fmt.Sprintf("backend: the Notes of a header are no JSON object: %q", h.Notes))
 	}
 	return b
 }
 
-// isObject reports whether the JSON value is an object, or missing.
-func isObject(v json.RawMessage) bool { return len(v) == 0 || v[0] == '{' }
+// isObject reports whether a JSON value is an object.
+func isObject(v json.RawMessage) bool {
+	return bytes.HasPrefix(bytes.TrimLeft(v, " \t\r\n"), []byte("{"))
+}
 
 // Understood returns nil if this version knows all that a leader of this election must know. A
 // later version says in Needs what earlier ones do not know. Then a candidate of this version must
@@ -56,40 +59,51 @@ func ParseHeader(b []byte) (Header, error) {
 }
 
 // parse is not inlined: a waiter in a line without a header would otherwise keep the stack for it.
+// It takes names as they are, where package json would take "Fence" for the fence, too.
 //
 //go:noinline
-func parse(b []byte) (Header, error) {
-	var s storedHeader
-	dec := json.NewDecoder(bytes.NewReader(b))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(&s)
-	switch {
-	case s.Format != 0 && s.Format != HeaderFormat: // whatever else is there
-		return Header{}, fmt.Errorf("%w: format %d, this version reads format %d; %s", ErrHeader, s.Format, HeaderFormat, otherFormat(s.Format))
-	case err == nil && dec.More():
-		err = fmt.Errorf("more follows it")
-	case err == nil && !isObject(s.Notes):
-		err = fmt.Errorf("its notes are no JSON object")
+func parse(b []byte) (h Header, err error) {
+	damaged := func(format string, args ...any) (Header, error) {
+		return Header{}, fmt.Errorf("%w: %s", ErrHeader, fmt.Sprintf(format, args...))
 	}
-	if err != nil {
-		return Header{}, fmt.Errorf("%w: %v", ErrHeader, err)
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(b, &fields); err != nil {
+		return damaged("%v", err)
 	}
-	var compact, notes bytes.Buffer
-	if json.Compact(&compact, s.Notes) == nil {
-		json.HTMLEscape(&notes, compact.Bytes()) // as Encode writes it
-		s.Header.Notes = notes.String()
+	var format int
+	if err := json.Unmarshal(fields["succession"], &format); err != nil || format != HeaderFormat {
+		return damaged("format %s, this version reads format %d; docs/compatibility.md says what to do", fields["succession"], HeaderFormat)
 	}
-	if err := s.Header.check(); err != nil {
+	delete(fields, "succession")
+	for name, v := range fields {
+		var into any
+		switch name {
+		case "fence":
+			into = &h.Fence
+		case "gate":
+			into = &h.Gate
+		case "sealed":
+			into = &h.Sealed
+		case "needs":
+			into = &h.Needs
+		case "notes":
+			if !isObject(v) {
+				return damaged("its notes are no JSON object")
+			}
+			var compact, notes bytes.Buffer
+			_ = json.Compact(&compact, v) // it is an object
+			json.HTMLEscape(&notes, compact.Bytes())
+			h.Notes = notes.String() // as Encode writes it
+			continue
+		default:
+			return damaged("this version does not know its field %q; update this process, or find out who has written it", name)
+		}
+		if err := json.Unmarshal(v, into); err != nil || string(v) == "null" {
+			return damaged("its field %s is %s", name, v)
+		}
+	}
+	if err := h.check(); err != nil {
 		return Header{}, err
 	}
-	return s.Header, nil
-}
-
-// otherFormat says what to do about a header of another format.
-func otherFormat(format int) string {
-	if format > HeaderFormat {
-		return "update this process"
-	}
-	return "no release has written it. Stop all candidates, note the largest token that anybody holds, delete the record of the election, " +
-		"and the one of that name with .fence behind it, by the coordinator's own tools; then raise the fence above that token"
+	return h, nil
 }

@@ -222,6 +222,7 @@ func (t *Term) watchPlace(ctx context.Context, p *backend.Place) {
 // term and all later ones. heed fails if it cannot understand what the header notes.
 func (t *Term) heed(p *backend.Place) error {
 	if err := t.st.read(&p.Header); err != nil {
+		t.e.o.Logger.Warn("the header cannot be understood: whoever asks to resign, or pauses, is not heard", "token", t.token, "err", err)
 		return err
 	}
 	h := t.st.noted

@@ -22,8 +22,8 @@ func TestLaterMoves(t *testing.T) {
 			}
 		}
 		term := w.sealsThen(func(*memory.Backend) { wants("when the old one is sealed,") }, func() {
-			w.adds(0, `{"migrate":{"more":1},"weights":[1,2]}`)
-			w.adds(1, `{"migrate":{"more":2},"other":3,"weights":[0]}`)
+			w.adds(0, `{"migrate":{"more":1},"elect":{"weights":[1,2]}}`)
+			w.adds(1, `{"migrate":{"more":2},"elect":{"other":3,"weights":[0]}}`)
 		})
 		op, _ := w.backend(onBoth, "operator")
 		defer op.Close()

@@ -203,6 +203,7 @@ func TestWrongValues(t *testing.T) {
 		"a flag that is no text":  {"page": map[string]any{"flags": []any{map[string]any{"--allow": "resign"}}}},
 		"a name that is not":      {"page": map[string]any{"host": "elections.example.com"}},
 		"no URL":                  {"url": ""},
+		"no Secret":               {"secret": ""},
 		"a label that is no text": {"podMonitor": map[string]any{"labels": map[string]any{"release": 1}}},
 	} {
 		if _, err := chartutil.ToRenderValues(c, values, chartutil.ReleaseOptions{Name: "mails"}, nil); err == nil {

@@ -1,5 +1,5 @@
 // Packages builds Debian and RPM packages of the command, with its manual pages and the completions of
-// bash, zsh and fish, and the checksums of all that the folder has of the version. The version is that of the command: a tag, or what Go makes of the commit. All times are those of
+// bash, zsh and fish, and the checksums of all that the folder has to publish. The version is that of the command: a tag, or what Go makes of the commit. All times are those of
 // the commit, so that whoever builds them again gets the same bytes.
 //
 //	go run -C deploy ./packages -o /tmp/packages

@@ -79,10 +79,25 @@ const maxAsked = 512
 // lost. After a session time, but not less than a second, it gives up on lost answers, because a
 // full disk, for example, stays full.
 func Update(ctx context.Context, s backend.Session, election string, m backend.Member, change func(*Header) bool) error {
+	return persist(ctx, s, election, m, func(h *backend.Header) (write bool, err error) {
+		noted, err := Of(*h)
+		if err != nil || !change(&noted) {
+			return false, err
+		}
+		*h = noted.Stored()
+		return true, nil
+	})
+}
+
+// A change changes a header, and reports whether there is anything to write.
+type change func(*backend.Header) (write bool, err error)
+
+// persist is Update for a change of what drivers know, which also goes where notes cannot be understood.
+func persist(ctx context.Context, s backend.Session, election string, m backend.Member, c change) error {
 	wait := backoff.New(ctx)
 	enough := time.Now().Add(max(s.TTL(), time.Second))
 	for {
-		err := update(ctx, s, election, m, change)
+		err := update(ctx, s, election, m, c)
 		switch {
 		case errors.Is(err, backend.ErrVersion):
 		case !errors.Is(err, backend.ErrUnavailable), time.Now().After(enough):
@@ -94,26 +109,29 @@ func Update(ctx context.Context, s backend.Session, election string, m backend.M
 	}
 }
 
-func update(ctx context.Context, s backend.Session, election string, m backend.Member, change func(*Header) bool) error {
+func update(ctx context.Context, s backend.Session, election string, m backend.Member, c change) error {
 	r, err := s.Get(ctx, election)
 	if err != nil {
 		return err
 	}
-	h, err := Parse(r.Value)
-	if err != nil || !change(&h) {
+	h, err := backend.ParseHeader(r.Value)
+	if err != nil {
+		return err
+	}
+	if write, err := c(&h); err != nil || !write {
 		return err
 	}
 	_, err = s.Put(ctx, election, h.Encode(), &backend.If{Version: r.Version, Member: m})
 	return err
 }
 
-func raise(to uint64) func(*Header) bool {
-	return func(h *Header) bool {
+func raise(to uint64) change {
+	return func(h *backend.Header) (bool, error) {
 		if h.Fence >= to {
-			return false
+			return false, nil
 		}
 		h.Fence = to
-		return true
+		return true, nil
 	}
 }
 
@@ -128,11 +146,11 @@ func Raise(ctx context.Context, s backend.Session, election string, m backend.Me
 	// The copy comes first: if the second write fails, Restore raises the fence, which does no
 	// harm.
 	if kept := naming.OfElection(election, naming.Fence); kept != "" {
-		if err := Update(ctx, s, kept, backend.Member{}, raise(fence)); err != nil {
+		if err := persist(ctx, s, kept, backend.Member{}, raise(fence)); err != nil {
 			return err
 		}
 	}
-	return Update(ctx, s, election, m, raise(fence))
+	return persist(ctx, s, election, m, raise(fence))
 }
 
 // Restore raises the fence of m's election to the one in its [naming.Fence] record, but only while

@@ -86,3 +86,23 @@ func TestRestoreByWhoHasLeft(t *testing.T) {
 		}
 	})
 }
+
+// A fence is raised and restored also where notes cannot be understood: neither needs them, and they stay.
+func TestRaiseBesideDamagedNotes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := memory.New(nil)
+		s := session(t, c)
+		if _, err := s.Put(t.Context(), "reports", []byte(`{"succession":2,"fence":7,"notes":{"elect":7}}`), nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := header.Raise(t.Context(), s, "reports", backend.Member{}, 1000); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := string(c.Record("reports").Value), `{"succession":2,"fence":1000,"notes":{"elect":7}}`; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		if err := header.Update(t.Context(), s, "reports", backend.Member{}, func(*header.Header) bool { return true }); !errors.Is(err, backend.ErrHeader) {
+			t.Errorf("an update of what cannot be understood: %v", err)
+		}
+	})
+}

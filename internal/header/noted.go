@@ -1,6 +1,7 @@
 package header
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -118,11 +119,14 @@ func Of(h backend.Header) (Header, error) {
 func (h *Header) read(b []byte) error {
 	var n notes
 	if err := json.Unmarshal(b, &n); err != nil {
-		return fmt.Errorf("%w: its notes: %v", backend.ErrHeader, err)
+		return fmt.Errorf("%w: its notes cannot be read: %.512s", backend.ErrHeader, b)
 	}
-	later, ok := unknown(b, reflect.TypeFor[notes]())
-	if !ok {
-		return fmt.Errorf("%w: its notes have two names for one field: %.512s", backend.ErrHeader, b)
+	var later map[string]json.RawMessage
+	if !bytes.Equal(b, encode(n)) { // a later version has added something, or somebody has written it by hand
+		var ok bool
+		if later, ok = unknown(b, reflect.TypeFor[notes]()); !ok {
+			return fmt.Errorf("%w: its notes have a name that differs from a known one only in the case of letters: %.512s", backend.ErrHeader, b)
+		}
 	}
 	h.Acknowledged, h.Resign, h.Asked, h.Choice = n.Elect.Acknowledged, n.Elect.Resign, n.Elect.Asked, n.Elect.Choice
 	n.Migrate.Gate = h.Migration.Gate
@@ -166,13 +170,32 @@ func encode(v any) []byte {
 	return b
 }
 
-// merge returns the members of both objects. If both have a member, merge merges its values if
+// WithLater returns h with all that a later version has noted in other, and what leaders must know of
+// it, but for what it has noted of a migration. If both have the same note, that of other counts.
+func (h Header) WithLater(other Header) Header {
+	all := merge([]byte(other.Later), []byte(h.Later))
+	if of := merge([]byte(h.Later), nil)["migrate"]; of != nil {
+		all["migrate"] = of
+	} else {
+		delete(all, "migrate")
+	}
+	if h.Later = ""; len(all) > 0 {
+		h.Later = string(encode(all))
+	}
+	if !strings.Contains(h.Needs, other.Needs) {
+		h.Needs = strings.TrimPrefix(h.Needs+"; "+other.Needs, "; ")
+	}
+	return h
+}
+
+// merge returns the members of both objects, each of which may be empty. If both have a member, merge merges its values if
 // these are objects, and otherwise takes that of the first.
 func merge(object, later []byte) map[string]json.RawMessage {
-	var all, more map[string]json.RawMessage
-	if json.Unmarshal(object, &all) != nil {
+	all := make(map[string]json.RawMessage)
+	if len(object) > 0 && json.Unmarshal(object, &all) != nil {
 		return nil
 	}
+	var more map[string]json.RawMessage
 	_ = json.Unmarshal(later, &more) // as read has made it
 	for name, v := range more {
 		if known, ok := all[name]; !ok {

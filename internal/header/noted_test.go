@@ -110,3 +110,57 @@ func FuzzOf(f *testing.F) {
 		}
 	})
 }
+
+// What a later version has noted goes along, in whatever note it stands; what it has noted of a migration does not.
+func TestWithLater(t *testing.T) {
+	for _, tt := range []struct{ from, to, want string }{
+		{"", "", ""},
+		{`{"x":1}`, "", `{"x":1}`},
+		{"", `{"more":1}`, `{"more":1}`},
+		{`{"migrate":{"x":1},"x":1}`, `{"migrate":{"y":1},"more":1}`, `{"migrate":{"y":1},"more":1,"x":1}`},
+		{`{"migrate":{"x":1}}`, "", ""},
+		{`{"more":2}`, `{"more":1}`, `{"more":2}`},
+		{`{"elect":{"weights":1,"choice":{"a":1}}}`, `{"elect":{"quorums":2,"choice":{"b":2}}}`, `{"elect":{"choice":{"a":1,"b":2},"quorums":2,"weights":1}}`},
+	} {
+		if got := (header.Header{Resign: 7, Later: tt.to}).WithLater(header.Header{Resign: 8, Later: tt.from}); got != (header.Header{Resign: 7, Later: tt.want}) {
+			t.Errorf("%q to %q: %+v, want %q", tt.from, tt.to, got, tt.want)
+		}
+	}
+	for _, tt := range [][3]string{{"", "", ""}, {"x", "", "x"}, {"", "y", "y"}, {"x", "y", "y; x"}, {"x", "y; x", "y; x"}} {
+		if got := (header.Header{Needs: tt[1]}).WithLater(header.Header{Needs: tt[0]}); got.Needs != tt[2] {
+			t.Errorf("what one needs, %q, and the other, %q, became %q", tt[0], tt[1], got.Needs)
+		}
+	}
+}
+
+// Whatever others have written into the headers of both coordinators, what is written of both is read as it was written, says that there is
+// something to know of if one of them does, and changes nothing that this version knows.
+func FuzzWithLater(f *testing.F) {
+	for _, s := range [][2]string{
+		{`{"succession":2,"needs":"x"}`, `{"succession":2,"notes":{"migrate":{"y":1,"id":"m"},"z":2}}`},
+		{`{"succession":2,"notes":{"elect":{"choice":{"x":{}}},"migrate":{"y":null}}}`, `{"succession":2,"notes":{"elect":7}}`},
+		{`{"succession":2,"notes":{"z":1,"z":2}}`, `{"succession":2,"gate":7,"notes":{"elect":{"choice":{"x":1,"site":"s"}}}}`},
+	} {
+		f.Add([]byte(s[0]), []byte(s[1]))
+	}
+	f.Fuzz(func(t *testing.T, old, young []byte) {
+		from, err := header.Parse(old)
+		if err != nil {
+			return
+		}
+		to, err := header.Parse(young)
+		if err != nil {
+			return
+		}
+		both := to.WithLater(from)
+		if again, err := header.Parse(both.Encode()); err != nil || again != both {
+			t.Errorf("of %s and %s came %s, which is read as %+v, %v", old, young, both.Encode(), again, err)
+		}
+		if from.Stored().Understood() != nil && both.Stored().Understood() == nil {
+			t.Errorf("of %s and %s came %s, which everybody understands", old, young, both.Encode())
+		}
+		if both.Later, both.Needs = to.Later, to.Needs; both != to {
+			t.Errorf("of %s and %s came %+v", old, young, both)
+		}
+	})
+}

@@ -17,12 +17,15 @@ func TestOr(t *testing.T) {
 		}
 		return a
 	}}
+	loggers := []*slog.Logger{logs.Or(nil), logs.Or(slog.New(slog.NewTextHandler(&own, plain)))}
+	for i, l := range loggers {
+		loggers[i] = l.With("election", "reports").WithGroup("g")
+	}
 	was := slog.Default()
-	slog.SetDefault(slog.New(slog.NewTextHandler(&out, plain)))
+	slog.SetDefault(slog.New(slog.NewTextHandler(&out, plain))) // as a program does that has opened its backend before
 	t.Cleanup(func() { slog.SetDefault(was) })
 
-	for _, l := range []*slog.Logger{logs.Or(nil), logs.Or(slog.New(slog.NewTextHandler(&own, plain)))} {
-		l = l.With("election", "reports").WithGroup("g")
+	for _, l := range loggers {
 		l.Debug("d")
 		l.Info("i")
 		l.Warn("w", "k", 1)

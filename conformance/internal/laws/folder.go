@@ -206,7 +206,7 @@ var folderRules = []engine.Rule{{
 	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
 		a := t.Client()
 		m := a.Join("x")
-		for _, data := range []string{`{"succession":2,"fence":"x"}`, `{"succession":3}`, `{"succession":2,"fence":7`, `{"succession":2,"later":1}`, `{"succession":2,"notes":7}`} {
+		for _, data := range []string{`{"succession":2,"fence":"x"}`, `{"succession":3}`, `{"succession":2,"fence":7`, `{"succession":0,"fence":7}`, `{"succession":2,"later":1}`, `{"succession":2,"Fence":7}`, `{"succession":2,"notes":7}`} {
 			a.Put(t.Name, data, nil)
 			a.Fails(engine.Ahead(m), backend.ErrHeader)
 			a.Fails(engine.Line(t.Name), backend.ErrHeader)

@@ -144,7 +144,7 @@ func (s *session) decide(ctx context.Context, c *candidacy) (sealed bool, err er
 		// To's record may come from a server that lags behind. If a write of the same record with
 		// its version succeeds, it is up to date. The write also adds what a later version has put
 		// into From's record: the leader must know of that when the gate has gone.
-		_, err = to.Put(ctx, c.line, protocol.WithLater(h, l.Header).Encode(), &backend.If{Version: l.Version, Member: own[protocol.To]})
+		_, err = to.Put(ctx, c.line, l.Header.WithLater(h).Encode(), &backend.If{Version: l.Version, Member: own[protocol.To]})
 		if errors.Is(err, backend.ErrVersion) {
 			continue
 		}

@@ -431,23 +431,3 @@ func TestPhases(t *testing.T) {
 		t.Error("a gate stands only where the election has not gone from")
 	}
 }
-
-// What a later version has added to From's record goes along; what it has added to a migration does not.
-func TestWithLater(t *testing.T) {
-	for _, tt := range []struct{ from, to, want string }{
-		{"", "", ""},
-		{`{"x":1}`, "", `{"x":1}`},
-		{"", `{"more":1}`, `{"more":1}`},
-		{`{"migrate":{"x":1},"x":1}`, `{"migrate":{"y":1},"more":1}`, `{"migrate":{"y":1},"more":1,"x":1}`},
-		{`{"more":2}`, `{"more":1}`, `{"more":2}`},
-	} {
-		if got := protocol.WithLater(header.Header{Later: tt.from}, header.Header{Later: tt.to}); got.Later != tt.want {
-			t.Errorf("%q to %q: %q, want %q", tt.from, tt.to, got.Later, tt.want)
-		}
-	}
-	for _, tt := range [][3]string{{"", "", ""}, {"x", "", "x"}, {"", "y", "y"}, {"x", "y", "y"}} {
-		if got := protocol.WithLater(header.Header{Needs: tt[0]}, header.Header{Needs: tt[1]}); got.Needs != tt[2] {
-			t.Errorf("what From needs, %q, and To, %q, became %q", tt[0], tt[1], got.Needs)
-		}
-	}
-}

@@ -2,10 +2,8 @@ package protocol
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/succession-dev/succession/backend"
@@ -125,22 +123,6 @@ func SealOf(h header.Header, m header.Migration) header.Header {
 	h.Sealed = m.To
 	h.Migration = header.Migration{ID: m.ID, From: m.From, To: m.To, Step: StepSealed}
 	return h
-}
-
-// WithLater returns To's record with all that a later version of this project has noted in From's
-// record, and what a leader must know. It leaves out what was added to From's migration.
-func WithLater(from, to header.Header) header.Header {
-	var added map[string]json.RawMessage
-	all := make(map[string]json.RawMessage)
-	_ = json.Unmarshal([]byte(from.Later), &added) // each is an object, or empty
-	_ = json.Unmarshal([]byte(to.Later), &all)
-	delete(added, "migrate")
-	maps.Copy(all, added)
-	if text, err := json.Marshal(all); err == nil && len(all) > 0 {
-		to.Later = string(text)
-	}
-	to.Needs = cmp.Or(to.Needs, from.Needs)
-	return to
 }
 
 // MovedOf returns To's record as the end of the cutover writes it, once the gate is gone. from is
