@@ -79,7 +79,7 @@ var (
 	// ErrInvalid says that an argument, an option or a URL is not allowed. The message says what is
 	// allowed.
 	ErrInvalid = backend.ErrInvalid
-	// ErrHeader says that a newer version of this library, or a stranger, has written a header that
+	// ErrHeader says that another version of this library, or a stranger, has written a header that
 	// this version cannot read.
 	ErrHeader = backend.ErrHeader
 	// ErrClosed says that the backend was closed.

@@ -58,7 +58,7 @@ var (
 	ErrForeign = errors.New("foreign member")
 
 	// ErrHeader says that the header of an election cannot be understood.
-	ErrHeader = errors.New("election record is damaged")
+	ErrHeader = errors.New("the header of the election cannot be understood")
 
 	// ErrClosed is returned by a backend after Close.
 	ErrClosed = errors.New("backend is closed")
