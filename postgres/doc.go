@@ -79,7 +79,8 @@
 // # What rests on what
 //
 // Step 1 needs a server that loses nothing that it has acknowledged: fsync must be on ([Open] of a
-// session fails otherwise), and the functions turn synchronous_commit on. If somebody cancels the
+// session fails otherwise), and the functions turn synchronous_commit on, also at the commit of a guarded
+// transaction. If somebody cancels the
 // wait of a commit for a standby, the server reports the commit as done, with a warning. So the
 // driver treats each warning as a lost answer, and never asks a server to cancel anything.
 //

@@ -5,11 +5,14 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
@@ -105,6 +108,8 @@ func TestFailoverWhileTheOldServes(t *testing.T) {
 	o := postgres.Options{TTL: ttl, ConnectTimeout: 10 * time.Second}
 	old := hosts(t, o, p.Addrs()[0])
 	s, was, _ := lead(t, old, "e")
+	leader := memberOf(t, s, "e")
+	run(t, p.Addrs()[0], "CREATE ROLE hasty LOGIN SUPERUSER; ALTER ROLE hasty SET synchronous_commit = off")
 	if err := p.Promote(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +120,33 @@ func TestFailoverWhileTheOldServes(t *testing.T) {
 	if now.Token <= was.Token {
 		t.Errorf("the token %d follows %d", now.Token, was.Token)
 	}
-	// Nothing can be committed there any more.
+	// Nothing can be committed there any more, and no guarded transaction of a role that otherwise waits for no standby.
+	user, err := pgx.Connect(t.Context(), "postgres://hasty@"+p.Addrs()[0]+"/postgres?sslmode=disable")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer user.Close(context.Background())
+	tx, err := user.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := postgres.Guard(t.Context(), tx, "", leader); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	committed := make(chan error, 1)
+	go func() { committed <- tx.Commit(ctx) }()
+	for pid := user.PgConn().PID(); run(t, p.Addrs()[0], fmt.Sprintf("SELECT wait_event FROM pg_stat_activity WHERE pid = %d", pid)) != "SyncRep"; {
+		select {
+		case err := <-committed:
+			t.Fatalf("the old leader's transaction ends with %v", err)
+		default:
+		}
+	}
+	cancel()
+	if err := <-committed; err == nil {
+		t.Error("the old leader's transaction is committed")
+	}
 	if _, err := old.Session(within(t, 5*time.Second)); err == nil {
 		t.Error("the old primary gives sessions")
 	}
@@ -130,6 +161,7 @@ func TestCancelledCommits(t *testing.T) {
 	t.Parallel()
 	const ttl = 3 * time.Second
 	p := coordtest.NewPostgres(t, &coordtest.PostgresOptions{Standby: true, Synchronous: true})
+	run(t, p.Addrs()[0], "ALTER DATABASE postgres SET client_min_messages = error") // the sign of it is a warning
 	s, _, _ := lead(t, hosts(t, postgres.Options{TTL: ttl}, p.Addrs()[0]), "e")
 	p.Servers()[1].Kill()
 	gone, admin := time.Now(), connect(t, p.Addrs()[0])

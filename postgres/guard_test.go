@@ -131,6 +131,29 @@ func TestGuard(t *testing.T) {
 	}
 }
 
+// A transaction under session_replication_role = replica, in which most triggers do not work, is refused as well.
+func TestGuardOfReplica(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	s, line := newClient(t, addr, postgres.Options{TTL: ttl}).live(t), coordtest.Name(t)
+	join(t, s, line, "leader")
+	next := join(t, s, line, "next")
+	tx, err := connect(t, addr).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context())
+	if _, err := tx.Exec(t.Context(), "SET LOCAL session_replication_role = replica"); err != nil {
+		t.Fatal(err)
+	}
+	if err := postgres.Guard(t.Context(), tx, "", next); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(t.Context()); !postgres.Deposed(err) {
+		t.Errorf("who does not lead: %v", err)
+	}
+}
+
 // raise raises the fence of an election.
 func raise(t testing.TB, s backend.Session, line string) {
 	t.Helper()

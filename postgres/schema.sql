@@ -72,15 +72,27 @@ END $$;
 -- A life also ends when the server starts anew.
 CREATE OR REPLACE FUNCTION @.life() RETURNS text LANGUAGE plpgsql STABLE AS $$ BEGIN RETURN @.era() || '/' || @.start(); END $$;
 
+-- What is told as done must have been synced, also if the user, the role or the database has set something else.
+CREATE OR REPLACE FUNCTION @.synced() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  IF current_setting('synchronous_commit') NOT IN ('on', 'remote_apply') THEN
+    PERFORM set_config('synchronous_commit', 'on', true);
+  END IF;
+END $$;
+
 -- Whoever writes calls this first. What users, roles and databases may have set otherwise: who waits for a lock must not take
--- effect long after its client has given up, and what is told as done must have been synced.
+-- effect long after its client has given up, and the client must hear of a commit that a standby does not have.
 CREATE OR REPLACE FUNCTION @.writes() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
     RAISE EXCEPTION 'succession: the transaction is not READ COMMITTED' USING ERRCODE = 'SU002';
   END IF;
-  IF current_setting('synchronous_commit') NOT IN ('on', 'remote_apply') THEN
-    PERFORM set_config('synchronous_commit', 'on', true);
+  IF current_setting('session_replication_role') = 'replica' THEN
+    RAISE EXCEPTION 'succession: session_replication_role is replica, so that no trigger works' USING ERRCODE = 'SU003';
+  END IF;
+  PERFORM @.synced();
+  IF current_setting('client_min_messages') = 'error' THEN
+    PERFORM set_config('client_min_messages', 'warning', true);
   END IF;
   PERFORM set_config('lock_timeout', '5s', true);
 END $$;
@@ -420,6 +432,7 @@ END $$;
 
 CREATE OR REPLACE FUNCTION @.at_commit() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+  PERFORM @.synced(); -- a server that was deposed must not commit it
   IF NOT @.leads(NEW.election, NEW.pos) THEN
     RAISE EXCEPTION 'succession: member % does not lead % any more', NEW.pos, NEW.election USING ERRCODE = 'SU001';
   END IF;
@@ -438,6 +451,7 @@ DO $$ BEGIN
     CREATE TRIGGER tell AFTER INSERT OR DELETE OR UPDATE ON @.record FOR EACH ROW EXECUTE FUNCTION @.tell();
     CREATE TRIGGER tell AFTER DELETE ON @.session FOR EACH ROW EXECUTE FUNCTION @.tell();
     CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON @.guarded DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION @.at_commit();
+    ALTER TABLE @.guarded ENABLE ALWAYS TRIGGER at_commit; -- also where session_replication_role is replica
     INSERT INTO @.stripe SELECT n, 0 FROM generate_series(0, 63) n;
     INSERT INTO @.meta VALUES (true, {format}, {oldest}, gen_random_uuid(), @.era(), 0);
   END IF;

@@ -219,6 +219,11 @@ func TestSettings(t *testing.T) {
 		})
 	}
 	newClient(t, addr, postgres.Options{TTL: ttl}).live(t) // which makes the schema
+	// Under this one no trigger works, nor do the references between the tables.
+	run(t, addr, "CREATE ROLE set_replica LOGIN SUPERUSER; ALTER ROLE set_replica SET session_replication_role = replica")
+	if _, err := clientOf(t, addr, "set_replica", "").Session(t.Context()); !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), "session_replication_role") {
+		t.Errorf("a session without triggers: %v", err)
+	}
 	// What the functions set lasts until the commit.
 	if got := run(t, addr, "BEGIN; SET LOCAL synchronous_commit = off; SELECT * FROM succession.close('00000000-0000-0000-0000-000000000000'); SHOW synchronous_commit"); got != "on" {
 		t.Errorf("synchronous_commit at the commit is %s", got)

@@ -342,6 +342,7 @@ const (
 	stateNoDatabase    = "3D000"
 	stateDeposed       = "SU001"
 	stateIsolation     = "SU002"
+	stateReplica       = "SU003"
 )
 
 // errNoSchema says that what the driver calls is not there.
@@ -370,8 +371,10 @@ func answered(ctx context.Context, err error) error {
 			return fmt.Errorf("%w: %w", errNoSchema, pg)
 		case pg.Code == stateNoDatabase:
 			return fmt.Errorf("%w database: %w", backend.ErrInvalid, pg)
+		case pg.Code == stateReplica:
+			return fmt.Errorf("%w setting: %w", backend.ErrInvalid, pg)
 		case pg.Code == stateReadOnly, len(pg.Code) != 5,
-			strings.Contains("08 40 53 55 57 58 XX", pg.Code[:2]):
+			strings.Contains("08 40 53 54 55 57 58 XX", pg.Code[:2]):
 			return fmt.Errorf("%w: %w", backend.ErrUnavailable, pg)
 		}
 		return kit.Brief(err)
