@@ -89,6 +89,7 @@ func (b *Backend) begin(ctx context.Context) (_ *session, err error) {
 		return nil, err
 	}
 	b.saw(top)
+	b.wire.renew() // another server may have opened this session than the one before
 	s.number.Store(number)
 	s.main = c
 	s.listener.polled.Store(pid != c.pid)

@@ -38,6 +38,7 @@ type wire struct {
 	mu     sync.Mutex
 	free   []*conn   // the one that was used last is last
 	broke  time.Time // when a connection was last found broken
+	since  time.Time // older connections are not used: they may lead to another server
 	closed bool
 }
 
@@ -51,6 +52,7 @@ type conn struct {
 	w      *wire
 	pid    int64 // of the server's process at the other end, or of a pooler between
 	warned error // a warning that came with an answer
+	begun  time.Time
 	used   time.Time
 	direct bool              // no pooler stands between, so statements can be prepared
 	known  map[string]string // the names of those that are, by their text
@@ -65,7 +67,7 @@ func (w *wire) dial(ctx context.Context, told func(channel string)) (*conn, erro
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{w: w}
+	c := &conn{w: w, begun: time.Now()}
 	ctx = context.WithValue(ctx, connecting{}, true)
 	dial := cfg.DialFunc
 	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -294,6 +296,14 @@ func (w *wire) broken() {
 	w.broke = time.Now()
 }
 
+// renew makes all later requests use new connections.
+func (w *wire) renew() {
+	w.mu.Lock()
+	w.since = time.Now()
+	w.mu.Unlock()
+	w.tidy(true)
+}
+
 // put keeps a connection for the next request, if it is still of use.
 func (w *wire) put(c *conn) {
 	w.mu.Lock()
@@ -301,6 +311,10 @@ func (w *wire) put(c *conn) {
 	if c.used = time.Now(); c.IsClosed() || w.closed {
 		w.broke = c.used
 		c.kill()
+		return
+	}
+	if c.begun.Before(w.since) {
+		c.leave()
 		return
 	}
 	w.free = append(w.free, c)
