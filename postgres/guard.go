@@ -35,6 +35,9 @@ type Tx interface {
 // has synchronous_commit off. It works at each isolation level; above READ COMMITTED a commit may
 // also fail because it cannot be serialized.
 //
+// SET CONSTRAINTS ALL IMMEDIATE in tx has Guard look, and lock, at once. Then m cannot leave, and
+// nobody leads after it, before tx is over, even if its process has vanished.
+//
 // The role needs the grant [Worker]. In a migration the election is on two coordinators, and Guard fails.
 func Guard(ctx context.Context, tx Tx, schema string, m backend.Member) error {
 	return guard(schema, m, func(statement string, args ...any) error {

@@ -77,7 +77,7 @@ var granted = map[Grant][]string{
 		"pin(uuid,text,bigint,bytea,bigint)", "append(uuid,text,bytea)", "remove(uuid,text,bigint,text,bigint)",
 		"put(uuid,text,bytea,bigint,text,bigint)",
 	},
-	Worker: {"guard(text,bigint)", "leads(text,bigint)"},
+	Worker: {"guard(text,bigint)"},
 }
 
 // Grants returns the statements that let a role do what the grant says, in the schema of that name.

@@ -179,13 +179,21 @@ BEGIN
 END $$;
 
 -- Whoever calls this has seen each of the sessions with just this number for its session time and a twentieth, in this life.
+-- If a transaction has locked the member of one, that one stays, and keeps the others from nothing.
 CREATE OR REPLACE FUNCTION @.reap(ids uuid[], beats bigint[], l text, OUT why text) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE y record;
 BEGIN
   PERFORM @.writes();
   why := '';
-  IF l = @.life() THEN
-    DELETE FROM @.session x USING unnest(ids, beats) AS y (id, beat) WHERE x.id = y.id AND x.beat = y.beat;
-  END IF;
+  IF l <> @.life() THEN RETURN; END IF;
+  PERFORM set_config('lock_timeout', '50ms', true);
+  FOR y IN SELECT * FROM unnest(ids, beats) AS y (id, beat) LOOP
+    BEGIN
+      DELETE FROM @.session x WHERE x.id = y.id AND x.beat = y.beat;
+    EXCEPTION WHEN lock_not_available THEN NULL;
+    END;
+  END LOOP;
+  PERFORM set_config('lock_timeout', '5s', true); -- for the commit, which waits for others that notify
 END $$;
 
 -- Whoever calls this has observed this life for as long as beat has said.

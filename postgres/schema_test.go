@@ -103,8 +103,11 @@ func TestGrants(t *testing.T) {
 	}
 	worker := configOf(t, addr)
 	worker.User = "granted_worker"
-	if _, err := tryRun(t.Context(), worker, "SELECT granted.leads('e', 1)"); err != nil {
-		t.Errorf("the worker cannot look whether somebody leads: %v", err)
+	if _, err := tryRun(t.Context(), worker, "SELECT granted.guard('e', 1)"); err == nil || denied(err) {
+		t.Errorf("the worker guards a transaction of nobody: %v", err)
+	}
+	if _, err := tryRun(t.Context(), worker, "SELECT granted.leads('e', 1)"); !denied(err) { // it locks
+		t.Errorf("the worker locks a member: %v", err)
 	}
 	if _, err := tryRun(t.Context(), worker, "SELECT * FROM granted.lines('00000000-0000-0000-0000-000000000000')"); !denied(err) {
 		t.Errorf("the worker looks at lines: %v", err)
