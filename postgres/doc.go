@@ -21,8 +21,8 @@
 // then on no request with it takes effect, and the answer says whether one has.
 //
 // Freshness (L2): there is one primary, and it answers all requests. If commits wait for a standby,
-// a member learns that it is first only together with a heartbeat, which a deposed primary cannot
-// commit.
+// a member learns that it is first only together with a heartbeat. A deposed primary cannot commit
+// that, if it is as "What rests on what" says.
 //
 // Waiting (L3): each session has one connection, which listens. It also carries the heartbeats and,
 // if it is idle, most other requests; a process at rest needs no second one. Notices come before
@@ -79,16 +79,19 @@
 // # What rests on what
 //
 // Step 1 needs a server that loses nothing that it has acknowledged: fsync must be on ([Open] of a
-// session fails otherwise), and the functions turn synchronous_commit on, also at the commit of a guarded
-// transaction. If somebody cancels the
-// wait of a commit for a standby, the server reports the commit as done, with a warning. So the
-// driver treats each warning as a lost answer, and never asks a server to cancel anything.
+// session fails otherwise), and the functions turn synchronous_commit on, also at the commit of a
+// guarded transaction. If somebody cancels the wait of a commit for a standby, the server reports
+// the commit as done, with a warning. So the driver treats each warning as a lost answer, and never
+// asks a server to cancel anything.
 //
 // The last condition of step 6 is the operator's. If the old primary is dead or shut off when the
-// standby takes over, it holds. If commits wait for a standby (synchronous_standby_names), it holds
-// in any case: the old one acknowledges nothing that the new one has not. If they do not, and the
-// old primary goes on serving, two lead for as long: each server has its own rows, and no client
-// can see that. If a standby follows and commits do not wait for it, a session warns in the log.
+// standby takes over, it holds. It also holds if the old primary can commit nothing without that
+// standby: commits wait for it (synchronous_standby_names), and no other standby can confirm them in
+// its place. Otherwise, if the old primary goes on serving, two lead for as long: each server has
+// its own rows, and no client can see that. A session warns in the log if a standby follows and
+// commits wait for none, and also, where the owner of the schema may see it, if more standbys can
+// confirm commits than these wait for.
+//
 // Records that an asynchronous failover loses are lost, also a raised fence.
 //
 // # Connections

@@ -4,6 +4,7 @@ package postgres_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,6 +15,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
@@ -199,11 +202,43 @@ func TestCancelledCommits(t *testing.T) {
 	}
 }
 
+// Commits wait for a standby that does not come back. Processes that try again and again to open a session take no more and more of the
+// server's connections.
+func TestStandbyIsGone(t *testing.T) {
+	t.Parallel()
+	p := coordtest.NewPostgres(t, &coordtest.PostgresOptions{Standby: true, Synchronous: true})
+	b := hosts(t, postgres.Options{TTL: time.Second, ConnectTimeout: time.Second}, p.Addrs()[0])
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Servers()[1].Kill()
+	<-s.Done()
+	for range 5 {
+		if _, err = b.Session(t.Context()); !errors.Is(err, backend.ErrUnavailable) {
+			t.Fatalf("a session: %v", err)
+		}
+	}
+	if !strings.Contains(err.Error(), "standby") {
+		t.Errorf("nobody is told why: %v", err)
+	}
+	// One may be left of the heartbeats of the session, and one of its end.
+	if n := run(t, p.Addrs()[0], "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"); n > "3" || len(n) > 1 {
+		t.Errorf("%s connections wait for the standby", n)
+	}
+}
+
 // Who opens a session on a server that may lose commits is told so once.
 func TestWarnsOfStandby(t *testing.T) {
 	t.Parallel()
-	for _, synchronous := range []bool{false, true} {
-		p := coordtest.NewPostgres(t, &coordtest.PostgresOptions{Standby: true, Synchronous: synchronous})
+	for _, c := range []struct {
+		synchronous, another bool
+		want                 int64
+	}{{false, false, 1}, {true, false, 0}, {true, true, 1}} {
+		p := coordtest.NewPostgres(t, &coordtest.PostgresOptions{Standby: true, Synchronous: c.synchronous})
+		if c.another {
+			follow(t, p.Addrs()[0])
+		}
 		var log warnings
 		b := hosts(t, postgres.Options{TTL: ttl, Logger: slog.New(&log)}, p.Addrs()[0])
 		for range 2 {
@@ -215,8 +250,33 @@ func TestWarnsOfStandby(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if n := log.standby.Load(); synchronous && n != 0 || !synchronous && n != 1 {
-			t.Errorf("synchronous: %t: %d warnings", synchronous, n)
+		if n := log.standby.Load(); n != c.want {
+			t.Errorf("%+v: %d warnings", c, n)
+		}
+	}
+}
+
+// follow is one standby more, as the server sees it.
+func follow(t testing.TB, addr string) {
+	t.Helper()
+	cfg := configOf(t, addr)
+	cfg.RuntimeParams["replication"], cfg.RuntimeParams["application_name"], cfg.ValidateConnect = "true", "another", nil
+	c, err := pgconn.ConnectConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Conn().Close() })
+	c.Frontend().SendQuery(&pgproto3.Query{String: "START_REPLICATION " + run(t, addr, "SELECT pg_current_wal_flush_lsn()")})
+	has := append([]byte("r"), make([]byte, 4*8+1)...) // what it has written, flushed and applied, and when it says so
+	binary.BigEndian.PutUint64(has[1:], 1)
+	binary.BigEndian.PutUint64(has[9:], 1)
+	c.Frontend().Send(&pgproto3.CopyData{Data: has})
+	if err := c.Frontend().Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(time.Minute); run(t, addr, "SELECT count(*) FROM pg_stat_replication WHERE sync_state <> 'async'") != "2"; {
+		if time.Now().After(end) {
+			t.Fatal("it does not follow")
 		}
 	}
 }

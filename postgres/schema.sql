@@ -142,7 +142,8 @@ END $$;
 -- it is empty if nothing has.
 
 -- f is the format that the process is of. If it may have no session, why is "format", and nothing is done.
--- lacks says what is wrong with the settings of the server: "fsync", or "standby" if a standby follows and commits do not wait for any.
+-- lacks says what is wrong with the settings of the server: "fsync"; "standby" if a standby follows and commits do not wait for any; "others"
+-- if more can confirm commits than these wait for, where the owner of this function may see that.
 CREATE OR REPLACE FUNCTION @.open(s uuid, t int, f int, OUT why text, OUT format int, OUT oldest int, OUT id uuid, OUT life text, OUT beat bigint, OUT top bigint, OUT clock bigint,
   OUT pid int, OUT lacks text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -157,7 +158,10 @@ BEGIN
   clock := (extract(epoch FROM clock_timestamp()) * 1e6)::bigint;
   why := ''; life := @.life(); beat := 1; pid := pg_backend_pid(); lacks := '';
   IF current_setting('fsync') <> 'on' THEN lacks := 'fsync';
-  ELSIF current_setting('synchronous_standby_names') = '' AND EXISTS (SELECT FROM pg_stat_replication) THEN lacks := 'standby'; END IF;
+  ELSIF current_setting('synchronous_standby_names') = '' THEN
+    IF EXISTS (SELECT FROM pg_stat_replication) THEN lacks := 'standby'; END IF;
+  ELSIF (SELECT count(*) FROM pg_stat_replication r WHERE r.sync_state IN ('sync', 'quorum', 'potential'))
+      > coalesce(substring(current_setting('synchronous_standby_names') FROM '(?i)^\s*(?:first|any)?\s*(\d+)\s*\(')::int, 1) THEN lacks := 'others'; END IF;
 END $$;
 
 -- The heartbeat. It tells of up to n other sessions, the next ones in a ring. held is the time for which somebody must observe this

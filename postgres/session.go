@@ -56,6 +56,10 @@ func (b *Backend) begin(ctx context.Context) (_ *session, err error) {
 			c.kill()
 		}
 	}()
+	if err = b.stuck(ctx, c); err != nil {
+		return nil, err
+	}
+	b.asked[c.Conn().RemoteAddr().String()] = c.pid
 	sent := clock.Now()
 	rows, err := c.query(ctx, b.call("open", 3), s.id, b.o.TTL.Milliseconds(), b.format)
 	if errors.Is(err, errNoSchema) {
