@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -125,8 +126,11 @@ func (s *session) beat(c *conn) error {
 		s.listener.polled.Store(true)
 	}
 	s.observer.see(clock.Now(), s.b.o.TTL, life, others)
-	if s.observer.over(clock.Now(), time.Duration(held)*time.Millisecond) {
-		s.Go(func() { _ = s.b.tell(s.Context(), "confirm", life) }) // the next heartbeat shows whether it worked
+	if s.observer.over(clock.Now(), time.Duration(held)*time.Millisecond) && !s.observes.Load() {
+		s.Go(func() { // the next heartbeat shows whether it worked
+			err := s.b.tell(s.Context(), "confirm", life)
+			s.observes.Store(errors.Is(err, backend.ErrDenied))
+		})
 	}
 	return nil
 }

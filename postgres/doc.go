@@ -64,7 +64,7 @@
 //  6. A failover may lose rows. Each session has the era in which it was opened: the system
 //     identifier and the timeline of the server. In another era all its requests are refused, and
 //     it ends. No member learns that it is first in a new era before some session has observed that
-//     era for the longest session time that the schema has seen, plus a twentieth. By then the
+//     era for the longest session time since the failover before, plus a twentieth. By then the
 //     deadline of each lost session has passed, if the old server has acknowledged none of its
 //     heartbeats since the new one began.
 //  7. As on every coordinator, an operator who deletes a session or a member does not wait for its
@@ -113,8 +113,10 @@
 // # What it does not promise
 //
 // A handover costs more if more connections listen in a database, because PostgreSQL signals each
-// of them at each commit that notifies; docs/postgres.md has figures. A role that may call the
-// functions may end every session of the schema: the IDs of sessions are no secrets. If a database
+// of them at each commit that notifies; docs/postgres.md has figures. A session belongs to the
+// role that has logged in to open it, because its ID is no secret: roles that share a login share
+// their sessions. Every [Candidate] may remove pinned members, write all headers and records, and
+// have somebody lead too early after a failover. If a database
 // was restored from a backup, only processes that were there before get [backend.ErrReset]; raise
 // the fence, as docs/deploying.md says.
 package postgres

@@ -74,6 +74,8 @@ func TestFailoverLosesTheLeader(t *testing.T) {
 	if _, err := next.Session(t.Context()); err != nil { // makes the schema, and the standby has it
 		t.Fatal(err)
 	}
+	// As if a session with a longer session time had lived. The next server waits for that, and forgets it then.
+	run(t, p.Addrs()[0], "UPDATE succession.meta SET longest = 5000")
 	for end := time.Now().Add(time.Minute); run(t, p.Addrs()[0], "SELECT count(*) FROM pg_stat_replication WHERE replay_lsn = pg_current_wal_lsn()") != "1"; {
 		if time.Now().After(end) {
 			t.Fatal("the standby lags")
@@ -101,6 +103,12 @@ func TestFailoverLosesTheLeader(t *testing.T) {
 	}
 	if now.Token <= was.Token {
 		t.Errorf("the token %d follows %d", now.Token, was.Token)
+	}
+	if waited := at.Sub(promoted); waited < 5*time.Second {
+		t.Errorf("the next one led %v after the promotion, and a session of 5 s may have lived", waited)
+	}
+	if longest := run(t, p.Addrs()[1], "SELECT longest FROM succession.meta"); longest != "4000" {
+		t.Errorf("the next failover takes %s ms, and all sessions have %v", longest, ttl)
 	}
 }
 

@@ -82,6 +82,35 @@ func TestGrants(t *testing.T) {
 			t.Errorf("%s of the observer: %v", name, err)
 		}
 	}
+	// Nor does it by calls with the session of the candidate.
+	looks := configOf(t, addr)
+	looks.User = "granted_observer"
+	of := run(t, addr, "SELECT id FROM granted.session WHERE owner = 'granted_candidate'")
+	for sql, want := range map[string]string{
+		"SELECT why FROM granted.close('" + of + "')":                                                          "",
+		"SELECT why FROM granted.beat('" + of + "', 1000)":                                                     "ended",
+		"SELECT coalesce(beat, 0) FROM granted.ahead('" + of + "', 'e', " + fmt.Sprint(m.Position) + ", true)": "0",
+	} {
+		if got, err := tryRun(t.Context(), looks, sql); got != want || err != nil {
+			t.Errorf("the observer: %s: %q, %v", sql, got, err)
+		}
+	}
+	for range 20 { // with the number of some heartbeat
+		beat := run(t, addr, "SELECT beat FROM granted.session WHERE id = '"+of+"'")
+		life := run(t, addr, "SELECT granted.life()")
+		if _, err := tryRun(t.Context(), looks, "SELECT * FROM granted.reap('{"+of+"}', '{"+beat+"}', '"+life+"')"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if candidate.Err() != nil || run(t, addr, "SELECT count(*) FROM granted.session WHERE id = '"+of+"'") != "1" {
+		t.Errorf("the observer has ended the candidate's session: %v", candidate.Err())
+	}
+	if _, err := tryRun(t.Context(), looks, "SELECT * FROM granted.confirm('')"); !denied(err) {
+		t.Errorf("the observer says that an era has begun: %v", err)
+	}
+	if _, err := tryRun(t.Context(), looks, "SELECT * FROM granted.open(gen_random_uuid(), 2147483647, 1)"); err == nil {
+		t.Error("the observer has a session time of 24 days")
+	}
 	if _, err := clientOf(t, addr, "granted_nobody", schema).Session(t.Context()); !errors.Is(err, backend.ErrDenied) {
 		t.Errorf("a role without grants has a session: %v", err)
 	}

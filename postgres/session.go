@@ -32,6 +32,7 @@ type session struct {
 	joining kit.Joins[backend.Joined]
 
 	led      atomic.Bool // it was first in a line at some time
+	observes atomic.Bool // its role must not say that an era has begun
 	pins     kit.Pins
 	main     *conn   // only run uses it
 	spread   float64 // from 0 to 1, so that sessions differ
