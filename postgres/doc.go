@@ -116,7 +116,12 @@
 // of them at each commit that notifies; docs/postgres.md has figures. A session belongs to the
 // role that has logged in to open it, because its ID is no secret: roles that share a login share
 // their sessions. Every [Candidate] may remove pinned members, write all headers and records, and
-// have somebody lead too early after a failover. If a database
-// was restored from a backup, only processes that were there before get [backend.ErrReset]; raise
-// the fence, as docs/deploying.md says.
+// have somebody lead too early after a failover.
+//
+// Most restores from a backup are not told as [backend.ErrReset]. A server that was recovered from
+// a base backup is on another timeline, and one that a dump was loaded into may have another system
+// identifier, as after a failover: all sessions end, and positions go on, because they are never
+// behind the clock. Only where the era is the same, as with a restored disk image or a dump that is
+// loaded into the same server, processes that were there before get it. After each restore raise the
+// fence, as docs/deploying.md says.
 package postgres

@@ -215,6 +215,33 @@ func TestDropped(t *testing.T) {
 	}
 }
 
+// A database that is dropped, as before a restore, is one that is out. When it is there again, without what it had, that is told as a reset.
+func TestDroppedDatabase(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	run(t, addr, "CREATE DATABASE dropped")
+	cfg := configOf(t, addr)
+	cfg.Database = "dropped"
+	b, err := postgres.New(cfg, &postgres.Options{TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, addr, "DROP DATABASE dropped WITH (FORCE)")
+	<-s.Done()
+	if _, err := b.Session(t.Context()); !errors.Is(err, backend.ErrUnavailable) {
+		t.Errorf("while there is no database: %v", err)
+	}
+	run(t, addr, "CREATE DATABASE dropped")
+	if _, err := b.Session(t.Context()); !errors.Is(err, backend.ErrReset) {
+		t.Errorf("when it is there again: %v", err)
+	}
+}
+
 // Roles and databases have settings under which the functions would promise less.
 func TestSettings(t *testing.T) {
 	t.Parallel()

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/backend/kit/clock"
@@ -49,6 +51,10 @@ func (b *Backend) begin(ctx context.Context) (_ *session, err error) {
 	defer cancel()
 	s.listener.prefix, s.listener.came = b.o.Schema+".", make(chan struct{}, 1)
 	c, err := b.wire.dial(ctx, s.listener.tell)
+	var pg *pgconn.PgError
+	if b.id != "" && errors.As(err, &pg) && pg.Code == stateNoDatabase {
+		return nil, fmt.Errorf("%w: the database is not there any more, perhaps to be restored: %w", backend.ErrUnavailable, pg)
+	}
 	if err != nil {
 		return nil, err
 	}
