@@ -20,6 +20,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 	"github.com/succession-dev/succession/postgres"
 )
 
@@ -207,6 +208,26 @@ func TestCancelledCommits(t *testing.T) {
 	}
 	if !errors.Is(s.Err(), backend.ErrSessionEnded) || cancelled == 0 {
 		t.Errorf("after %d commits that were cancelled: %v", cancelled, s.Err())
+	}
+
+	// Nor is an operator told so.
+	operator, cleared := rig.OperatorOf(t, urlOf(p.Addrs()[0])), make(chan error, 1)
+	go func() {
+		_, _ = tryRun(t.Context(), configOf(t, p.Addrs()[0]), "SET synchronous_commit = off; INSERT INTO succession.record VALUES ('r', 'x', 1)")
+		cleared <- operator.Clear(t.Context(), "r")
+	}()
+	for {
+		if _, err := admin.Exec(t.Context(), "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case err := <-cleared:
+			if !errors.Is(err, backend.ErrUnavailable) {
+				t.Errorf("the operator's removal: %v", err)
+			}
+			return
+		default:
+		}
 	}
 }
 

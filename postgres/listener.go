@@ -346,7 +346,7 @@ func (s *session) listen(c *conn) error {
 	if script != "" {
 		ctx, cancel := bounded(s.Context(), s.b.o.TTL/4)
 		defer cancel()
-		if err := c.script(ctx, script); err != nil {
+		if _, err := c.script(ctx, script); err != nil {
 			return err
 		}
 	}

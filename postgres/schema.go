@@ -144,11 +144,11 @@ func (c *conn) ensure(ctx context.Context, name string, upgrade bool) error {
 	if err != nil {
 		return err
 	}
-	err = c.script(ctx, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;"+create+"COMMIT")
+	_, err = c.script(ctx, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;"+create+"COMMIT")
 	if err == nil {
 		return nil
 	}
-	if end := c.script(ctx, "ROLLBACK"); end != nil {
+	if _, end := c.script(ctx, "ROLLBACK"); end != nil {
 		return end
 	}
 	if !errors.Is(err, backend.ErrDenied) {

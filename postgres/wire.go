@@ -220,11 +220,11 @@ func (c *conn) execute(ctx context.Context, sql string, params [][]byte, formats
 	return all[1]
 }
 
-// script sends statements that return nothing of interest.
-func (c *conn) script(ctx context.Context, sql string) error {
+// script sends statements that have no arguments.
+func (c *conn) script(ctx context.Context, sql string) ([]*pgconn.Result, error) {
 	c.warned = nil
-	_, err := c.Exec(ctx, sql).ReadAll()
-	return cmp.Or(answered(ctx, err), c.warned)
+	results, err := c.Exec(ctx, sql).ReadAll()
+	return results, cmp.Or(answered(ctx, err), c.warned)
 }
 
 // with calls f with a connection for requests, and returns what f returns. It takes a new one if
