@@ -15,7 +15,10 @@
 // of commits. A sequence cannot be used: its numbers become visible in another order, and a
 // failover may repeat them. The counter is never behind the server's clock in microseconds, so it
 // does not fall after a failover that has lost numbers either. There are 64 counters, divided among
-// the names of lines, so that the lines of a database do not wait for each other.
+// the names of lines, so that joins of different lines wait for each other at most at their commits:
+// of the commits that notify, PostgreSQL lets one through at a time, in all databases of the server,
+// until it is synced and, if commits wait for a standby, until that has it (PreCommit_Notify in
+// async.c). Heartbeats do not notify.
 //
 // Join (L1) has a number of its session. After a lost answer the session burns the number: from
 // then on no request with it takes effect, and the answer says whether one has.
@@ -106,7 +109,8 @@
 //
 // PgBouncer in transaction mode accepts LISTEN, but no notice ever arrives. The driver notices
 // PgBouncer because another process answers than the one that it is connected to. It then looks
-// again and again: forty times in a TTL, or four times if the waiter is not next in line. It
+// again and again: forty times in a TTL, or four times if the waiter is not next in line, for each
+// member that waits or leads, and all on one connection. It
 // prepares no statements there, and sends no parameters of its own at the start of a connection.
 // The functions set what they need themselves.
 //
