@@ -33,7 +33,7 @@ type Backend struct {
 var _ backend.Backend = (*Backend)(nil)
 
 // parameters are the parameters of a URL that PostgreSQL's own clients have under the same names.
-var parameters = []string{"user", "service", "servicefile", "passfile", "sslmode", "sslrootcert", "sslcert", "sslkey", "sslnegotiation", "sslsni", "krbsrvname", "krbspn", "channel_binding"}
+var parameters = []string{"user", "service", "servicefile", "passfile", "sslmode", "sslrootcert", "sslcert", "sslkey", "sslnegotiation", "sslsni", "krbsrvname", "krbspn", "channel_binding", "application_name"}
 
 // Open returns a backend for a URL:
 //
@@ -45,7 +45,8 @@ var parameters = []string{"user", "service", "servicefile", "passfile", "sslmode
 //   - password-file, password-env: the file, or the environment variable, that holds the password.
 //     A URL has none.
 //   - user, service, servicefile, passfile, sslmode, sslrootcert, sslcert, sslkey, sslnegotiation,
-//     sslsni, channel_binding, krbsrvname and krbspn, as PostgreSQL's own clients have them.
+//     sslsni, channel_binding, krbsrvname, krbspn and application_name, as PostgreSQL's own clients
+//     have them.
 //
 // What the URL does not say is taken from the environment of PostgreSQL's own tools: PGHOST, PGUSER, PGDATABASE,
 // PGPASSFILE, PGSERVICE, PGSSLMODE and the others. If there are several hosts, the first one that
