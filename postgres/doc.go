@@ -110,17 +110,17 @@
 // PgBouncer in transaction mode accepts LISTEN, but no notice ever arrives. The driver notices
 // PgBouncer because another process answers than the one that it is connected to. It then looks
 // again and again: forty times in a TTL, or four times if the waiter is not next in line, for each
-// member that waits or leads, and all on one connection. It
-// prepares no statements there, and sends no parameters of its own at the start of a connection.
-// The functions set what they need themselves.
+// member that waits or leads, and all on one connection. It prepares no statements there, and sends
+// no parameters of its own at the start of a connection. The functions set what they need
+// themselves.
 //
 // # What it does not promise
 //
 // A handover costs more if more connections listen in a database, because PostgreSQL signals each
-// of them at each commit that notifies; docs/postgres.md has figures. A session belongs to the
-// role that has logged in to open it, because its ID is no secret: roles that share a login share
-// their sessions. Every [Candidate] may remove pinned members, write all headers and records, and
-// have somebody lead too early after a failover.
+// of them at each commit that notifies; docs/postgres.md has figures. A session belongs to the role
+// that has logged in to open it, because its ID is no secret: roles that share a login share their
+// sessions. Every [Candidate] may remove pinned members, write all headers and records, and have
+// somebody lead too early after a failover.
 //
 // Most restores from a backup are not told as [backend.ErrReset]. A server that was recovered from
 // a base backup is on another timeline, and one that a dump was loaded into may have another system
