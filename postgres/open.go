@@ -185,7 +185,7 @@ func (b *Backend) stuck(ctx context.Context, c *conn) error {
 	if pid == 0 {
 		return nil
 	}
-	rows, err := c.query(ctx, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1 AND wait_event = 'SyncRep')", pid)
+	rows, err := c.query(ctx, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1::bigint AND wait_event = 'SyncRep')", pid)
 	if err != nil {
 		return err
 	}
