@@ -219,6 +219,7 @@ func TestDropped(t *testing.T) {
 func TestDroppedDatabase(t *testing.T) {
 	t.Parallel()
 	addr := sharedPostgres(t).Addrs()[0]
+	run(t, addr, "DROP DATABASE IF EXISTS dropped WITH (FORCE)")
 	run(t, addr, "CREATE DATABASE dropped")
 	cfg := configOf(t, addr)
 	cfg.Database = "dropped"
