@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -49,7 +50,7 @@ func (s *session) run() {
 		var err error
 		if c, err = s.b.wire.dial(ctx, s.listener.tell); err != nil {
 			c = nil
-			s.b.wire.turn.Add(1)
+			s.elsewhere()
 			_ = pause.Sleep(s.Context())
 		}
 		cancel()
@@ -67,14 +68,14 @@ func (s *session) serve(c *conn) error {
 		if err := s.listen(c); err != nil {
 			return err
 		}
-		s.listener.work(c)
+		s.listener.work(c, sent.Add(s.interval()))
 		if c.IsClosed() {
 			return fmt.Errorf("%w: a request has broken it", backend.ErrUnavailable)
 		}
 		if s.listener.own.Swap(false) || time.Since(sent) >= s.interval() {
 			sent = time.Now()
 			if err := s.beat(c); err != nil {
-				s.b.wire.turn.Add(1)
+				s.elsewhere()
 				return err
 			}
 			s.b.wire.tidy(false)
@@ -91,6 +92,13 @@ func (s *session) serve(c *conn) error {
 		}
 	}
 	return nil
+}
+
+// elsewhere has another host tried first, unless the next session may have found one already.
+func (s *session) elsewhere() {
+	if s.Context().Err() == nil {
+		s.b.wire.turn.Add(1)
+	}
 }
 
 // beat sends a heartbeat. If it fails, the connection is of no use any more.
@@ -118,8 +126,11 @@ func (s *session) beat(c *conn) error {
 		s.listener.polled.Store(true)
 	}
 	s.observer.see(clock.Now(), s.b.o.TTL, life, others)
-	if s.observer.over(clock.Now(), time.Duration(held)*time.Millisecond) {
-		s.Go(func() { _ = s.b.tell(s.Context(), "confirm", life) }) // the next heartbeat shows whether it worked
+	if s.observer.over(clock.Now(), time.Duration(held)*time.Millisecond) && !s.observes.Load() {
+		s.Go(func() { // the next heartbeat shows whether it worked
+			err := s.b.tell(s.Context(), "confirm", life)
+			s.observes.Store(errors.Is(err, backend.ErrDenied))
+		})
 	}
 	return nil
 }

@@ -15,14 +15,17 @@
 // of commits. A sequence cannot be used: its numbers become visible in another order, and a
 // failover may repeat them. The counter is never behind the server's clock in microseconds, so it
 // does not fall after a failover that has lost numbers either. There are 64 counters, divided among
-// the names of lines, so that the lines of a database do not wait for each other.
+// the names of lines, so that joins of different lines wait for each other at most at their commits:
+// of the commits that notify, PostgreSQL lets one through at a time, in all databases of the server,
+// until it is synced and, if commits wait for a standby, until that has it (PreCommit_Notify in
+// async.c). Heartbeats do not notify.
 //
 // Join (L1) has a number of its session. After a lost answer the session burns the number: from
 // then on no request with it takes effect, and the answer says whether one has.
 //
 // Freshness (L2): there is one primary, and it answers all requests. If commits wait for a standby,
-// a member learns that it is first only together with a heartbeat, which a deposed primary cannot
-// commit.
+// a member learns that it is first only together with a heartbeat. A deposed primary cannot commit
+// that, if it is as "What rests on what" says.
 //
 // Waiting (L3): each session has one connection, which listens. It also carries the heartbeats and,
 // if it is idle, most other requests; a process at rest needs no second one. Notices come before
@@ -64,7 +67,7 @@
 //  6. A failover may lose rows. Each session has the era in which it was opened: the system
 //     identifier and the timeline of the server. In another era all its requests are refused, and
 //     it ends. No member learns that it is first in a new era before some session has observed that
-//     era for the longest session time that the schema has seen, plus a twentieth. By then the
+//     era for the longest session time since the failover before, plus a twentieth. By then the
 //     deadline of each lost session has passed, if the old server has acknowledged none of its
 //     heartbeats since the new one began.
 //  7. As on every coordinator, an operator who deletes a session or a member does not wait for its
@@ -79,15 +82,19 @@
 // # What rests on what
 //
 // Step 1 needs a server that loses nothing that it has acknowledged: fsync must be on ([Open] of a
-// session fails otherwise), and the functions turn synchronous_commit on. If somebody cancels the
-// wait of a commit for a standby, the server reports the commit as done, with a warning. So the
-// driver treats each warning as a lost answer, and never asks a server to cancel anything.
+// session fails otherwise), and the functions turn synchronous_commit on, also at the commit of a
+// guarded transaction. If somebody cancels the wait of a commit for a standby, the server reports
+// the commit as done, with a warning. So the driver treats each warning as a lost answer, and never
+// asks a server to cancel anything.
 //
 // The last condition of step 6 is the operator's. If the old primary is dead or shut off when the
-// standby takes over, it holds. If commits wait for a standby (synchronous_standby_names), it holds
-// in any case: the old one acknowledges nothing that the new one has not. If they do not, and the
-// old primary goes on serving, two lead for as long: each server has its own rows, and no client
-// can see that. If a standby follows and commits do not wait for it, a session warns in the log.
+// standby takes over, it holds. It also holds if the old primary can commit nothing without that
+// standby: commits wait for it (synchronous_standby_names), and no other standby can confirm them in
+// its place. Otherwise, if the old primary goes on serving, two lead for as long: each server has
+// its own rows, and no client can see that. A session warns in the log if a standby follows and
+// commits wait for none, and also, where the owner of the schema may see it, if more standbys can
+// confirm commits than these wait for.
+//
 // Records that an asynchronous failover loses are lost, also a raised fence.
 //
 // # Connections
@@ -102,15 +109,23 @@
 //
 // PgBouncer in transaction mode accepts LISTEN, but no notice ever arrives. The driver notices
 // PgBouncer because another process answers than the one that it is connected to. It then looks
-// again and again: forty times in a TTL, or four times if the waiter is not next in line. It
-// prepares no statements there, and sends no parameters of its own at the start of a connection.
-// The functions set what they need themselves.
+// again and again: forty times in a TTL, or four times if the waiter is not next in line, for each
+// member that waits or leads, and all on one connection. It prepares no statements there, and sends
+// no parameters of its own at the start of a connection. The functions set what they need
+// themselves.
 //
 // # What it does not promise
 //
 // A handover costs more if more connections listen in a database, because PostgreSQL signals each
-// of them at each commit that notifies; docs/postgres.md has figures. A role that may call the
-// functions may end every session of the schema: the IDs of sessions are no secrets. If a database
-// was restored from a backup, only processes that were there before get [backend.ErrReset]; raise
-// the fence, as docs/deploying.md says.
+// of them at each commit that notifies; docs/postgres.md has figures. A session belongs to the role
+// that has logged in to open it, because its ID is no secret: roles that share a login share their
+// sessions. Every [Candidate] may remove pinned members, write all headers and records, and have
+// somebody lead too early after a failover.
+//
+// Most restores from a backup are not told as [backend.ErrReset]. A server that was recovered from
+// a base backup is on another timeline, and one that a dump was loaded into may have another system
+// identifier, as after a failover: all sessions end, and positions go on, because they are never
+// behind the clock. Only where the era is the same, as with a restored disk image or a dump that is
+// loaded into the same server, processes that were there before get it. After each restore raise the
+// fence, as docs/deploying.md says.
 package postgres

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 	"github.com/succession-dev/succession/internal/rig/linear"
@@ -133,6 +134,41 @@ func TestLockedOut(t *testing.T) {
 		}
 		if time.Now().After(end) {
 			t.Fatalf("%d members stand", len(l.Members))
+		}
+	}
+}
+
+// When the connection is made anew, all that waits looks again, one after the other, on that connection. If that takes longer than a
+// session time, the heartbeats come between.
+func TestHeartbeatsBetweenLooks(t *testing.T) {
+	t.Parallel()
+	const waiters, delay = 60, 50 * time.Millisecond // together 3 s
+	c := newClient(t, sharedPostgres(t).Addrs()[0], postgres.Options{TTL: ttl})
+	s, line := c.live(t), coordtest.Name(t)
+	m := join(t, s, line, "x")
+	ctx, cancel := context.WithCancel(t.Context())
+	waited := make(chan error, waiters)
+	for range waiters {
+		go func() { waited <- s.Gone(ctx, m) }()
+	}
+	beats := make(chan backend.Heartbeat, 100)
+	t.Cleanup(s.TraceHeartbeats(func(h backend.Heartbeat) { beats <- h }))
+	for range 2 { // all of them wait
+		<-beats
+	}
+	c.proxies[0].Delay(proxy.ToClient, delay)
+	c.proxies[0].Reset()
+	for range 12 {
+		select {
+		case <-beats:
+		case <-s.Done():
+			t.Fatal(s.Err())
+		}
+	}
+	cancel()
+	for range waiters {
+		if err := <-waited; !errors.Is(err, context.Canceled) {
+			t.Error(err)
 		}
 	}
 }

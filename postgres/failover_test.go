@@ -4,15 +4,23 @@ package postgres_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 	"github.com/succession-dev/succession/postgres"
 )
 
@@ -67,6 +75,8 @@ func TestFailoverLosesTheLeader(t *testing.T) {
 	if _, err := next.Session(t.Context()); err != nil { // makes the schema, and the standby has it
 		t.Fatal(err)
 	}
+	// As if a session with a longer session time had lived. The next server waits for that, and forgets it then.
+	run(t, p.Addrs()[0], "UPDATE succession.meta SET longest = 5000")
 	for end := time.Now().Add(time.Minute); run(t, p.Addrs()[0], "SELECT count(*) FROM pg_stat_replication WHERE replay_lsn = pg_current_wal_lsn()") != "1"; {
 		if time.Now().After(end) {
 			t.Fatal("the standby lags")
@@ -95,6 +105,12 @@ func TestFailoverLosesTheLeader(t *testing.T) {
 	if now.Token <= was.Token {
 		t.Errorf("the token %d follows %d", now.Token, was.Token)
 	}
+	if waited := at.Sub(promoted); waited < 5*time.Second {
+		t.Errorf("the next one led %v after the promotion, and a session of 5 s may have lived", waited)
+	}
+	if longest := run(t, p.Addrs()[1], "SELECT longest FROM succession.meta"); longest != "4000" {
+		t.Errorf("the next failover takes %s ms, and all sessions have %v", longest, ttl)
+	}
 }
 
 // Commits wait for the standby. When that takes over, and the old primary serves on, the leader there is cut off.
@@ -105,8 +121,34 @@ func TestFailoverWhileTheOldServes(t *testing.T) {
 	o := postgres.Options{TTL: ttl, ConnectTimeout: 10 * time.Second}
 	old := hosts(t, o, p.Addrs()[0])
 	s, was, _ := lead(t, old, "e")
+	leader := memberOf(t, s, "e")
+	both := hosts(t, postgres.Options{TTL: ttl, ConnectTimeout: ttl / 3}, p.Addrs()...) // which does not keep it at one for long
+	before, err := both.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, p.Addrs()[0], "CREATE ROLE hasty LOGIN SUPERUSER; ALTER ROLE hasty SET synchronous_commit = off")
 	if err := p.Promote(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+	var reading sync.WaitGroup
+	for range 4 { // the old one still answers who only reads, on as many connections
+		reading.Go(func() {
+			for before.Err() == nil {
+				_, _ = before.Line(t.Context(), "e")
+			}
+		})
+	}
+	reading.Wait()
+	// Who knows both gets to the new one, although the old one takes connections, and asks nothing of that one any more.
+	after, err := both.Session(t.Context())
+	for end := time.Now().Add(time.Minute); err != nil; after, err = both.Session(t.Context()) {
+		if time.Now().After(end) {
+			t.Fatalf("who knows both servers: %v", err)
+		}
+	}
+	if _, err := after.Put(t.Context(), "r", nil, nil); err != nil {
+		t.Errorf("a write in the session of the new server: %v", err)
 	}
 	_, now, at := lead(t, hosts(t, o, p.Addrs()[1]), "e")
 	if left := s.Deadline().Sub(at); left > 0 {
@@ -115,13 +157,35 @@ func TestFailoverWhileTheOldServes(t *testing.T) {
 	if now.Token <= was.Token {
 		t.Errorf("the token %d follows %d", now.Token, was.Token)
 	}
-	// Nothing can be committed there any more.
+	// Nothing can be committed there any more, and no guarded transaction of a role that otherwise waits for no standby.
+	user, err := pgx.Connect(t.Context(), "postgres://hasty@"+p.Addrs()[0]+"/postgres?sslmode=disable")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer user.Close(context.Background())
+	tx, err := user.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := postgres.Guard(t.Context(), tx, "", leader); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	committed := make(chan error, 1)
+	go func() { committed <- tx.Commit(ctx) }()
+	for pid := user.PgConn().PID(); run(t, p.Addrs()[0], fmt.Sprintf("SELECT wait_event FROM pg_stat_activity WHERE pid = %d", pid)) != "SyncRep"; {
+		select {
+		case err := <-committed:
+			t.Fatalf("the old leader's transaction ends with %v", err)
+		default:
+		}
+	}
+	cancel()
+	if err := <-committed; err == nil {
+		t.Error("the old leader's transaction is committed")
+	}
 	if _, err := old.Session(within(t, 5*time.Second)); err == nil {
 		t.Error("the old primary gives sessions")
-	}
-	// Who knows both gets to the new one, although the old one takes connections.
-	if _, err := hosts(t, o, p.Addrs()...).Session(within(t, time.Minute)); err != nil {
-		t.Errorf("who knows both servers: %v", err)
 	}
 }
 
@@ -130,6 +194,7 @@ func TestCancelledCommits(t *testing.T) {
 	t.Parallel()
 	const ttl = 3 * time.Second
 	p := coordtest.NewPostgres(t, &coordtest.PostgresOptions{Standby: true, Synchronous: true})
+	run(t, p.Addrs()[0], "ALTER DATABASE postgres SET client_min_messages = error") // the sign of it is a warning
 	s, _, _ := lead(t, hosts(t, postgres.Options{TTL: ttl}, p.Addrs()[0]), "e")
 	p.Servers()[1].Kill()
 	gone, admin := time.Now(), connect(t, p.Addrs()[0])
@@ -144,13 +209,65 @@ func TestCancelledCommits(t *testing.T) {
 	if !errors.Is(s.Err(), backend.ErrSessionEnded) || cancelled == 0 {
 		t.Errorf("after %d commits that were cancelled: %v", cancelled, s.Err())
 	}
+
+	// Nor is an operator told so.
+	operator, cleared := rig.OperatorOf(t, urlOf(p.Addrs()[0])), make(chan error, 1)
+	go func() {
+		_, _ = tryRun(t.Context(), configOf(t, p.Addrs()[0]), "SET synchronous_commit = off; INSERT INTO succession.record VALUES ('r', 'x', 1)")
+		cleared <- operator.Clear(t.Context(), "r")
+	}()
+	for {
+		if _, err := admin.Exec(t.Context(), "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case err := <-cleared:
+			if !errors.Is(err, backend.ErrUnavailable) {
+				t.Errorf("the operator's removal: %v", err)
+			}
+			return
+		default:
+		}
+	}
+}
+
+// Commits wait for a standby that does not come back. Processes that try again and again to open a session take no more and more of the
+// server's connections.
+func TestStandbyIsGone(t *testing.T) {
+	t.Parallel()
+	p := coordtest.NewPostgres(t, &coordtest.PostgresOptions{Standby: true, Synchronous: true})
+	b := hosts(t, postgres.Options{TTL: time.Second, ConnectTimeout: time.Second}, p.Addrs()[0])
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Servers()[1].Kill()
+	<-s.Done()
+	for range 5 {
+		if _, err = b.Session(t.Context()); !errors.Is(err, backend.ErrUnavailable) {
+			t.Fatalf("a session: %v", err)
+		}
+	}
+	if !strings.Contains(err.Error(), "standby") {
+		t.Errorf("nobody is told why: %v", err)
+	}
+	// One may be left of the heartbeats of the session, and one of its end.
+	if n := run(t, p.Addrs()[0], "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"); n > "3" || len(n) > 1 {
+		t.Errorf("%s connections wait for the standby", n)
+	}
 }
 
 // Who opens a session on a server that may lose commits is told so once.
 func TestWarnsOfStandby(t *testing.T) {
 	t.Parallel()
-	for _, synchronous := range []bool{false, true} {
-		p := coordtest.NewPostgres(t, &coordtest.PostgresOptions{Standby: true, Synchronous: synchronous})
+	for _, c := range []struct {
+		synchronous, another bool
+		want                 int64
+	}{{false, false, 1}, {true, false, 0}, {true, true, 1}} {
+		p := coordtest.NewPostgres(t, &coordtest.PostgresOptions{Standby: true, Synchronous: c.synchronous})
+		if c.another {
+			follow(t, p.Addrs()[0])
+		}
 		var log warnings
 		b := hosts(t, postgres.Options{TTL: ttl, Logger: slog.New(&log)}, p.Addrs()[0])
 		for range 2 {
@@ -162,8 +279,33 @@ func TestWarnsOfStandby(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if n := log.standby.Load(); synchronous && n != 0 || !synchronous && n != 1 {
-			t.Errorf("synchronous: %t: %d warnings", synchronous, n)
+		if n := log.standby.Load(); n != c.want {
+			t.Errorf("%+v: %d warnings", c, n)
+		}
+	}
+}
+
+// follow is one standby more, as the server sees it.
+func follow(t testing.TB, addr string) {
+	t.Helper()
+	cfg := configOf(t, addr)
+	cfg.RuntimeParams["replication"], cfg.RuntimeParams["application_name"], cfg.ValidateConnect = "true", "another", nil
+	c, err := pgconn.ConnectConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Conn().Close() })
+	c.Frontend().SendQuery(&pgproto3.Query{String: "START_REPLICATION " + run(t, addr, "SELECT pg_current_wal_flush_lsn()")})
+	has := append([]byte("r"), make([]byte, 4*8+1)...) // what it has written, flushed and applied, and when it says so
+	binary.BigEndian.PutUint64(has[1:], 1)
+	binary.BigEndian.PutUint64(has[9:], 1)
+	c.Frontend().Send(&pgproto3.CopyData{Data: has})
+	if err := c.Frontend().Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(time.Minute); run(t, addr, "SELECT count(*) FROM pg_stat_replication WHERE sync_state <> 'async'") != "2"; {
+		if time.Now().After(end) {
+			t.Fatal("it does not follow")
 		}
 	}
 }

@@ -31,8 +31,12 @@ type Tx interface {
 // Guard may be called at any point of the transaction, and costs a round trip. It fails if m has
 // gone already. It locks nothing: until the commit, the transaction of a leader that has vanished
 // keeps nobody from leading. At the commit it locks the row of the member until the transaction is
-// over; with synchronous replication, until a standby has it. It works at each isolation level;
-// above READ COMMITTED a commit may also fail because it cannot be serialized.
+// over; with synchronous replication, until a standby has it, also where the role or the database
+// has synchronous_commit off. It works at each isolation level; above READ COMMITTED a commit may
+// also fail because it cannot be serialized.
+//
+// SET CONSTRAINTS ALL IMMEDIATE in tx has Guard look, and lock, at once. Then m cannot leave, and
+// nobody leads after it, before tx is over, even if its process has vanished.
 //
 // The role needs the grant [Worker]. In a migration the election is on two coordinators, and Guard fails.
 func Guard(ctx context.Context, tx Tx, schema string, m backend.Member) error {

@@ -131,6 +131,65 @@ func TestGuard(t *testing.T) {
 	}
 }
 
+// A transaction under session_replication_role = replica, in which most triggers do not work, is refused as well.
+func TestGuardOfReplica(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	s, line := newClient(t, addr, postgres.Options{TTL: ttl}).live(t), coordtest.Name(t)
+	join(t, s, line, "leader")
+	next := join(t, s, line, "next")
+	tx, err := connect(t, addr).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context())
+	if _, err := tx.Exec(t.Context(), "SET LOCAL session_replication_role = replica"); err != nil {
+		t.Fatal(err)
+	}
+	if err := postgres.Guard(t.Context(), tx, "", next); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(t.Context()); !postgres.Deposed(err) {
+		t.Errorf("who does not lead: %v", err)
+	}
+}
+
+// A transaction that holds on to the member of a process that has crashed does not keep the sessions of others that have crashed from
+// being ended.
+func TestLockedMember(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	s := newClient(t, addr, postgres.Options{TTL: ttl, Schema: "locked"}).live(t)
+	tx, err := connect(t, addr).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Rows are all that is left of those who crash.
+	run(t, addr, `INSERT INTO locked.session SELECT gen_random_uuid(), 2000, locked.era(), 1 FROM generate_series(1, 10);
+		INSERT INTO locked.member SELECT 'e' || row_number() OVER (), row_number() OVER (), id, 1, 'x', false FROM locked.session WHERE id NOT IN (SELECT session FROM locked.joiner)`)
+	if err := postgres.Guard(t.Context(), tx, "locked", backend.Member{Line: "e1", Position: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "SET CONSTRAINTS ALL IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+	for i := uint64(2); i <= 10; i++ {
+		m := backend.Member{Line: fmt.Sprint("e", i), Position: i}
+		if err := s.Gone(within(t, 10*ttl), m); err != nil {
+			t.Fatalf("the member of session %d: %v", i, err)
+		}
+	}
+	if n := run(t, addr, "SELECT count(*) FROM locked.member"); n != "1" {
+		t.Errorf("%s members are left, want the one that is locked", n)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Gone(within(t, 10*ttl), backend.Member{Line: "e1", Position: 1}); err != nil {
+		t.Error(err)
+	}
+}
+
 // raise raises the fence of an election.
 func raise(t testing.TB, s backend.Session, line string) {
 	t.Helper()

@@ -237,8 +237,8 @@ func (l *listener) deaf() {
 // errNotSent says that the connection broke before it could send a request.
 var errNotSent = fmt.Errorf("%w: the connection is broken", backend.ErrUnavailable)
 
-// work sends what waits for the connection.
-func (l *listener) work(c *conn) {
+// work sends what waits for the connection. When the time is due it leaves the rest for the next turn.
+func (l *listener) work(c *conn, due time.Time) {
 	l.mu.Lock()
 	jobs := l.jobs
 	l.jobs = nil
@@ -247,10 +247,17 @@ func (l *listener) work(c *conn) {
 	default:
 	}
 	l.mu.Unlock()
-	for _, j := range jobs {
+	for i, j := range jobs {
 		if c.IsClosed() {
 			j.done <- result{err: errNotSent}
 			continue
+		}
+		if !time.Now().Before(due) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.jobs = append(jobs[i:], l.jobs...)
+			kit.Notify(l.came)
+			return
 		}
 		a, err := j.ask(c)
 		j.done <- result{a, err}
@@ -339,7 +346,7 @@ func (s *session) listen(c *conn) error {
 	if script != "" {
 		ctx, cancel := bounded(s.Context(), s.b.o.TTL/4)
 		defer cancel()
-		if err := c.script(ctx, script); err != nil {
+		if _, err := c.script(ctx, script); err != nil {
 			return err
 		}
 	}

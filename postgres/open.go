@@ -25,14 +25,15 @@ type Backend struct {
 	top      atomic.Int64 // the largest position or version that was seen
 
 	// Only open uses these.
-	id, era string // of the schema, and when it was seen last; empty before the first session
-	lacks   string // what was said of the settings of the server
+	id, era string           // of the schema, and when it was seen last; empty before the first session
+	lacks   string           // what was said of the settings of the server
+	asked   map[string]int64 // by address, the server's process that was asked for the newest session
 }
 
 var _ backend.Backend = (*Backend)(nil)
 
 // parameters are the parameters of a URL that PostgreSQL's own clients have under the same names.
-var parameters = []string{"user", "service", "servicefile", "passfile", "sslmode", "sslrootcert", "sslcert", "sslkey", "sslnegotiation", "sslsni", "krbsrvname", "krbspn", "channel_binding"}
+var parameters = []string{"user", "service", "servicefile", "passfile", "sslmode", "sslrootcert", "sslcert", "sslkey", "sslnegotiation", "sslsni", "krbsrvname", "krbspn", "channel_binding", "application_name"}
 
 // Open returns a backend for a URL:
 //
@@ -44,7 +45,8 @@ var parameters = []string{"user", "service", "servicefile", "passfile", "sslmode
 //   - password-file, password-env: the file, or the environment variable, that holds the password.
 //     A URL has none.
 //   - user, service, servicefile, passfile, sslmode, sslrootcert, sslcert, sslkey, sslnegotiation,
-//     sslsni, channel_binding, krbsrvname and krbspn, as PostgreSQL's own clients have them.
+//     sslsni, channel_binding, krbsrvname, krbspn and application_name, as PostgreSQL's own clients
+//     have them.
 //
 // What the URL does not say is taken from the environment of PostgreSQL's own tools: PGHOST, PGUSER, PGDATABASE,
 // PGPASSFILE, PGSERVICE, PGSSLMODE and the others. If there are several hosts, the first one that
@@ -133,7 +135,7 @@ func open(config func() (*pgconn.Config, error), o *Options) (*Backend, error) {
 	if err != nil {
 		return nil, driver.Wrap("open", "", err)
 	}
-	b := &Backend{o: o, wire: newWire(config, o), format: format}
+	b := &Backend{o: o, wire: newWire(config, o), format: format, asked: make(map[string]int64)}
 	b.sessions = kit.NewSessions(kit.Config{Scheme: driver, Open: b.open, Connect: o.ConnectTimeout, Patience: closeBound})
 	return b, nil
 }
@@ -155,6 +157,7 @@ func (b *Backend) Close() error {
 
 // open opens a session. After a lost answer it opens another: other sessions end the first.
 func (b *Backend) open(ctx context.Context) (kit.Session, error) {
+	var why error
 	pause := b.o.backoff()
 	for {
 		s, err := b.begin(ctx)
@@ -164,11 +167,33 @@ func (b *Backend) open(ctx context.Context) (kit.Session, error) {
 		if !lost(err) && ctx.Err() == nil {
 			return nil, err
 		}
+		if lost(err) || why == nil { // and not that the time was over
+			why = err
+		}
 		b.wire.turn.Add(1)
 		if ctx.Err() != nil || pause.After(ctx, err) != nil {
-			return nil, fmt.Errorf("%w: no session was opened within %v: %w", backend.ErrUnavailable, b.o.ConnectTimeout, err)
+			return nil, fmt.Errorf("%w: no session was opened within %v: %w", backend.ErrUnavailable, b.o.ConnectTimeout, why)
 		}
 	}
+}
+
+// stuck returns an error if the process that was asked for the newest session still waits for a
+// standby. It does so until there is one, also when its client has gone, and each request more would
+// occupy another process and connection.
+func (b *Backend) stuck(ctx context.Context, c *conn) error {
+	pid := b.asked[c.Conn().RemoteAddr().String()]
+	if pid == 0 {
+		return nil
+	}
+	rows, err := c.query(ctx, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1::bigint AND wait_event = 'SyncRep')", pid)
+	if err != nil {
+		return err
+	}
+	waits := rows[0].bool()
+	if err := rows[0].err(); err != nil || !waits {
+		return err
+	}
+	return fmt.Errorf("%w: commits wait for a standby (synchronous_standby_names), and none answers", backend.ErrUnavailable)
 }
 
 // saw notes a position or a version.
@@ -195,14 +220,16 @@ func (b *Backend) known(id, life string, top, clock int64) error {
 	return nil
 }
 
-// heed refuses a server whose commits are not safe, and warns of one that may lose some.
+// heed refuses a server whose commits are not safe, and warns of one that may go on committing when a standby has taken over.
 func (b *Backend) heed(lacks string) error {
-	const fsync, standby = "fsync", "standby"
+	const fsync, standby, others = "fsync", "standby", "others"
 	switch {
 	case lacks == fsync:
 		return fmt.Errorf("%w server: fsync is off, so that a crash may lose what was told as done; set fsync=on", backend.ErrInvalid)
 	case lacks == standby && b.lacks != lacks:
 		b.o.Logger.Warn("a standby follows the server, and commits wait for none (synchronous_standby_names): if it takes over while this server lives on, two may lead. See docs/postgres.md")
+	case lacks == others && b.lacks != lacks:
+		b.o.Logger.Warn("more standbys can confirm commits than the server waits for (synchronous_standby_names): if one takes over while this server lives on with another, two may lead. See docs/postgres.md")
 	}
 	b.lacks = lacks
 	return nil

@@ -46,6 +46,23 @@ func TestInvalidURLs(t *testing.T) {
 	}
 }
 
+// Whoever looks at the server's connections sees what the URL calls the application.
+func TestApplicationName(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	b, err := succession.Open(urlOf(addr) + "&application_name=it's+me")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if _, err := b.Session(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := run(t, addr, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'it''s me'"); n != "1" {
+		t.Errorf("%s connections have the name", n)
+	}
+}
+
 // The password is read for each connection, so it can be replaced while a process runs. One that is refused in between is no reason to
 // give up.
 func TestPasswordReplaced(t *testing.T) {

@@ -35,27 +35,21 @@ func newOperator(u *coordinator.URL) (coordinator.Operator, error) {
 // do runs statements in one transaction, and returns the first column of the last row. @ stands for
 // the schema, and $1 and so on for the values, which have no quotes in them.
 func (o *operator) do(ctx context.Context, sql string, values ...string) (string, error) {
-	cfg, err := o.config()
+	w := newWire(o.config, &Options{Schema: o.schema})
+	w.password = o.password
+	c, err := w.dial(ctx, nil)
 	if err != nil {
 		return "", err
 	}
-	if o.password != nil {
-		if cfg.Password, err = o.password.Read(); err != nil {
-			return "", err
-		}
-	}
-	c, err := pgconn.ConnectConfig(ctx, cfg)
-	if err != nil {
-		return "", err
-	}
-	defer c.Close(context.WithoutCancel(ctx))
+	defer c.leave()
 	for i, v := range values {
 		if strings.ContainsAny(v, `'\`) {
 			return "", fmt.Errorf("%w name %q", backend.ErrInvalid, v)
 		}
 		sql = strings.ReplaceAll(sql, fmt.Sprintf("$%d", i+1), "'"+v+"'")
 	}
-	results, err := c.Exec(ctx, strings.ReplaceAll(sql, "@", o.schema)).ReadAll()
+	sql = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT @.writes();" + sql + "; COMMIT"
+	results, err := c.script(ctx, strings.ReplaceAll(sql, "@", o.schema))
 	if err != nil {
 		return "", err
 	}

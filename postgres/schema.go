@@ -59,7 +59,8 @@ type Grant string
 const (
 	// Candidate may do all that the methods of a session do.
 	Candidate Grant = "candidate"
-	// Observer may have sessions, and look at everything, but changes nothing.
+	// Observer may have sessions, look at everything, and end sessions whose time has come. It changes
+	// nothing else. If its session time is an hour, nobody leads for that long after the next failover.
 	Observer Grant = "observer"
 	// Worker may guard its transactions, and has no session.
 	Worker Grant = "worker"
@@ -68,16 +69,17 @@ const (
 // granted are the functions that a role may call. None has a right on a table.
 var granted = map[Grant][]string{
 	Observer: {
-		"open(uuid,int,int)", "beat(uuid,int)", "reap(uuid[],bigint[],text)", "confirm(text)", "close(uuid)",
+		"open(uuid,int,int)", "beat(uuid,int)", "reap(uuid[],bigint[],text)", "close(uuid)",
 		"ahead(uuid,text,bigint,bool)", "stands(uuid,text,bigint)", "line(uuid,text,int)", "lines(uuid)", "survey(uuid)", "imported(uuid,text)", "free(uuid,text,text)",
 		"get(uuid,text)", "list(uuid,text,bool)",
 	},
 	Candidate: {
+		"confirm(text)",
 		"join(uuid,bigint,text,bytea,bool,text,text,bigint,text)", "burn(uuid,bigint)", "leave(uuid,text,bigint)",
 		"pin(uuid,text,bigint,bytea,bigint)", "append(uuid,text,bytea)", "remove(uuid,text,bigint,text,bigint)",
 		"put(uuid,text,bytea,bigint,text,bigint)",
 	},
-	Worker: {"guard(text,bigint)", "leads(text,bigint)"},
+	Worker: {"guard(text,bigint)"},
 }
 
 // Grants returns the statements that let a role do what the grant says, in the schema of that name.
@@ -142,11 +144,11 @@ func (c *conn) ensure(ctx context.Context, name string, upgrade bool) error {
 	if err != nil {
 		return err
 	}
-	err = c.script(ctx, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;"+create+"COMMIT")
+	_, err = c.script(ctx, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;"+create+"COMMIT")
 	if err == nil {
 		return nil
 	}
-	if end := c.script(ctx, "ROLLBACK"); end != nil {
+	if _, end := c.script(ctx, "ROLLBACK"); end != nil {
 		return end
 	}
 	if !errors.Is(err, backend.ErrDenied) {

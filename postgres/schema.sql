@@ -26,15 +26,17 @@ CREATE TABLE IF NOT EXISTS @.meta (
   oldest int NOT NULL,  -- the format of the oldest processes that may have sessions
   id uuid NOT NULL,     -- of this schema: another one has forgotten what this one knew
   era text NOT NULL,    -- the newest in which somebody may be first
-  longest int NOT NULL  -- the longest session time that any session has had, in ms
+  longest int NOT NULL  -- no session that may live has a longer session time, in ms
 );
 
 -- Each counts positions and versions, for the lines and records whose names fall to it. It stays locked until commit: so
 -- the numbers of one line grow in the order of commits.
 CREATE TABLE IF NOT EXISTS @.stripe (n int PRIMARY KEY, last bigint NOT NULL) WITH (fillfactor = 10);
 
--- beat is the number that heartbeats raise. No index has it, so that raising it changes no index (HOT).
-CREATE TABLE IF NOT EXISTS @.session (id uuid PRIMARY KEY, ttl int NOT NULL, era text NOT NULL, beat bigint NOT NULL)
+-- beat is the number that heartbeats raise, and at is when one did last. No index has them, so that raising them changes no index (HOT).
+-- Only its owner, the role that has logged in, can use a session: its id is no secret.
+CREATE TABLE IF NOT EXISTS @.session (id uuid PRIMARY KEY, ttl int NOT NULL, era text NOT NULL, beat bigint NOT NULL,
+  at timestamptz NOT NULL DEFAULT clock_timestamp(), owner name NOT NULL DEFAULT session_user)
   WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
 -- Joins of a session with a number up to burnt never take effect any more.
@@ -72,15 +74,27 @@ END $$;
 -- A life also ends when the server starts anew.
 CREATE OR REPLACE FUNCTION @.life() RETURNS text LANGUAGE plpgsql STABLE AS $$ BEGIN RETURN @.era() || '/' || @.start(); END $$;
 
+-- What is told as done must have been synced, also if the user, the role or the database has set something else.
+CREATE OR REPLACE FUNCTION @.synced() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  IF current_setting('synchronous_commit') NOT IN ('on', 'remote_apply') THEN
+    PERFORM set_config('synchronous_commit', 'on', true);
+  END IF;
+END $$;
+
 -- Whoever writes calls this first. What users, roles and databases may have set otherwise: who waits for a lock must not take
--- effect long after its client has given up, and what is told as done must have been synced.
+-- effect long after its client has given up, and the client must hear of a commit that a standby does not have.
 CREATE OR REPLACE FUNCTION @.writes() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
     RAISE EXCEPTION 'succession: the transaction is not READ COMMITTED' USING ERRCODE = 'SU002';
   END IF;
-  IF current_setting('synchronous_commit') NOT IN ('on', 'remote_apply') THEN
-    PERFORM set_config('synchronous_commit', 'on', true);
+  IF current_setting('session_replication_role') = 'replica' THEN
+    RAISE EXCEPTION 'succession: session_replication_role is replica, so that no trigger works' USING ERRCODE = 'SU003';
+  END IF;
+  PERFORM @.synced();
+  IF current_setting('client_min_messages') = 'error' THEN
+    PERFORM set_config('client_min_messages', 'warning', true);
   END IF;
   PERFORM set_config('lock_timeout', '5s', true);
 END $$;
@@ -100,7 +114,7 @@ END $$;
 CREATE OR REPLACE FUNCTION @.lives(s uuid) RETURNS bool LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM @.writes();
-  PERFORM FROM @.session x WHERE x.id = s AND x.era = @.era() FOR KEY SHARE;
+  PERFORM FROM @.session x WHERE x.id = s AND x.era = @.era() AND x.owner = session_user FOR KEY SHARE;
   RETURN FOUND;
 END $$;
 
@@ -130,12 +144,14 @@ END $$;
 -- it is empty if nothing has.
 
 -- f is the format that the process is of. If it may have no session, why is "format", and nothing is done.
--- lacks says what is wrong with the settings of the server: "fsync", or "standby" if a standby follows and commits do not wait for any.
+-- lacks says what is wrong with the settings of the server: "fsync"; "standby" if a standby follows and commits do not wait for any; "others"
+-- if more can confirm commits than these wait for, where the owner of this function may see that.
 CREATE OR REPLACE FUNCTION @.open(s uuid, t int, f int, OUT why text, OUT format int, OUT oldest int, OUT id uuid, OUT life text, OUT beat bigint, OUT top bigint, OUT clock bigint,
   OUT pid int, OUT lacks text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   PERFORM @.writes();
+  IF t NOT BETWEEN 100 AND 3600000 THEN RAISE EXCEPTION 'succession: no session has a session time of % ms', t USING ERRCODE = '22023'; END IF;
   UPDATE @.meta m SET longest = t WHERE m.longest < t;
   SELECT m.format, m.oldest, m.id INTO format, oldest, id FROM @.meta m FOR SHARE; -- it stays so until the session is there
   IF f NOT BETWEEN oldest AND format THEN why := 'format'; RETURN; END IF;
@@ -145,7 +161,10 @@ BEGIN
   clock := (extract(epoch FROM clock_timestamp()) * 1e6)::bigint;
   why := ''; life := @.life(); beat := 1; pid := pg_backend_pid(); lacks := '';
   IF current_setting('fsync') <> 'on' THEN lacks := 'fsync';
-  ELSIF current_setting('synchronous_standby_names') = '' AND EXISTS (SELECT FROM pg_stat_replication) THEN lacks := 'standby'; END IF;
+  ELSIF current_setting('synchronous_standby_names') = '' THEN
+    IF EXISTS (SELECT FROM pg_stat_replication) THEN lacks := 'standby'; END IF;
+  ELSIF (SELECT count(*) FROM pg_stat_replication r WHERE r.sync_state IN ('sync', 'quorum', 'potential'))
+      > coalesce(substring(current_setting('synchronous_standby_names') FROM '(?i)^\s*(?:first|any)?\s*(\d+)\s*\(')::int, 1) THEN lacks := 'others'; END IF;
 END $$;
 
 -- The heartbeat. It tells of up to n other sessions, the next ones in a ring. held is the time for which somebody must observe this
@@ -156,7 +175,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
   PERFORM @.writes();
-  UPDATE @.session x SET beat = x.beat + 1 WHERE x.id = s AND x.era = @.era() RETURNING x.beat INTO beat;
+  UPDATE @.session x SET beat = x.beat + 1, at = clock_timestamp() WHERE x.id = s AND x.era = @.era() AND x.owner = session_user RETURNING x.beat INTO beat;
   IF NOT FOUND THEN why := 'ended'; RETURN; END IF;
   why := ''; life := @.life(); pid := pg_backend_pid();
   SELECT CASE WHEN m.era = @.era() THEN 0 ELSE m.longest END INTO held FROM @.meta m;
@@ -167,30 +186,41 @@ BEGIN
 END $$;
 
 -- Whoever calls this has seen each of the sessions with just this number for its session time and a twentieth, in this life.
+-- The clock of the server does not make that safe. It keeps roles that may only look from ending sessions by a call. If it was set
+-- back, sessions end later, by a session time at most.
+-- If a transaction has locked the member of one, that one stays, and keeps the others from nothing.
 CREATE OR REPLACE FUNCTION @.reap(ids uuid[], beats bigint[], l text, OUT why text) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE y record;
 BEGIN
   PERFORM @.writes();
   why := '';
-  IF l = @.life() THEN
-    DELETE FROM @.session x USING unnest(ids, beats) AS y (id, beat) WHERE x.id = y.id AND x.beat = y.beat;
-  END IF;
+  IF l <> @.life() THEN RETURN; END IF;
+  PERFORM set_config('lock_timeout', '50ms', true);
+  FOR y IN SELECT * FROM unnest(ids, beats) AS y (id, beat) LOOP
+    BEGIN
+      DELETE FROM @.session x WHERE x.id = y.id AND x.beat = y.beat AND clock_timestamp() NOT BETWEEN x.at AND x.at + x.ttl * interval '1 ms';
+    EXCEPTION WHEN lock_not_available THEN NULL;
+    END;
+  END LOOP;
+  PERFORM set_config('lock_timeout', '5s', true); -- for the commit, which waits for others that notify
 END $$;
 
--- Whoever calls this has observed this life for as long as beat has said.
+-- Whoever calls this has observed this life for as long as beat has said. By then the deadline of each session of an earlier era has passed.
 CREATE OR REPLACE FUNCTION @.confirm(l text, OUT why text) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   PERFORM @.writes();
   why := '';
-  IF l = @.life() THEN
+  PERFORM FROM @.meta m WHERE m.era <> @.era() FOR UPDATE; -- nobody opens a session meanwhile
+  IF FOUND AND l = @.life() THEN
     DELETE FROM @.session x WHERE x.era <> @.era();
-    UPDATE @.meta m SET era = @.era() WHERE m.era <> @.era();
+    UPDATE @.meta m SET era = @.era(), longest = (SELECT coalesce(max(x.ttl), 0) FROM @.session x);
   END IF;
 END $$;
 
 CREATE OR REPLACE FUNCTION @.close(s uuid, OUT why text) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   PERFORM @.writes();
-  DELETE FROM @.session x WHERE x.id = s;
+  DELETE FROM @.session x WHERE x.id = s AND x.owner = session_user;
   why := '';
 END $$;
 
@@ -212,7 +242,7 @@ BEGIN
   IF ahead IS NULL THEN
     IF b OR current_setting('synchronous_standby_names') <> '' THEN -- a server that was deposed cannot commit there
       PERFORM @.writes();
-      UPDATE @.session x SET beat = x.beat + 1 WHERE x.id = s AND x.era = @.era() RETURNING x.beat INTO beat;
+      UPDATE @.session x SET beat = x.beat + 1, at = clock_timestamp() WHERE x.id = s AND x.era = @.era() AND x.owner = session_user RETURNING x.beat INTO beat;
       IF NOT FOUND THEN why := 'ended'; RETURN; END IF;
     END IF;
     SELECT m.era <> @.era() INTO held FROM @.meta m;
@@ -420,6 +450,7 @@ END $$;
 
 CREATE OR REPLACE FUNCTION @.at_commit() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+  PERFORM @.synced(); -- a server that was deposed must not commit it
   IF NOT @.leads(NEW.election, NEW.pos) THEN
     RAISE EXCEPTION 'succession: member % does not lead % any more', NEW.pos, NEW.election USING ERRCODE = 'SU001';
   END IF;
@@ -438,6 +469,7 @@ DO $$ BEGIN
     CREATE TRIGGER tell AFTER INSERT OR DELETE OR UPDATE ON @.record FOR EACH ROW EXECUTE FUNCTION @.tell();
     CREATE TRIGGER tell AFTER DELETE ON @.session FOR EACH ROW EXECUTE FUNCTION @.tell();
     CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON @.guarded DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION @.at_commit();
+    ALTER TABLE @.guarded ENABLE ALWAYS TRIGGER at_commit; -- also where session_replication_role is replica
     INSERT INTO @.stripe SELECT n, 0 FROM generate_series(0, 63) n;
     INSERT INTO @.meta VALUES (true, {format}, {oldest}, gen_random_uuid(), @.era(), 0);
   END IF;

@@ -82,6 +82,35 @@ func TestGrants(t *testing.T) {
 			t.Errorf("%s of the observer: %v", name, err)
 		}
 	}
+	// Nor does it by calls with the session of the candidate.
+	looks := configOf(t, addr)
+	looks.User = "granted_observer"
+	of := run(t, addr, "SELECT id FROM granted.session WHERE owner = 'granted_candidate'")
+	for sql, want := range map[string]string{
+		"SELECT why FROM granted.close('" + of + "')":                                                          "",
+		"SELECT why FROM granted.beat('" + of + "', 1000)":                                                     "ended",
+		"SELECT coalesce(beat, 0) FROM granted.ahead('" + of + "', 'e', " + fmt.Sprint(m.Position) + ", true)": "0",
+	} {
+		if got, err := tryRun(t.Context(), looks, sql); got != want || err != nil {
+			t.Errorf("the observer: %s: %q, %v", sql, got, err)
+		}
+	}
+	for range 20 { // with the number of some heartbeat
+		beat := run(t, addr, "SELECT beat FROM granted.session WHERE id = '"+of+"'")
+		life := run(t, addr, "SELECT granted.life()")
+		if _, err := tryRun(t.Context(), looks, "SELECT * FROM granted.reap('{"+of+"}', '{"+beat+"}', '"+life+"')"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if candidate.Err() != nil || run(t, addr, "SELECT count(*) FROM granted.session WHERE id = '"+of+"'") != "1" {
+		t.Errorf("the observer has ended the candidate's session: %v", candidate.Err())
+	}
+	if _, err := tryRun(t.Context(), looks, "SELECT * FROM granted.confirm('')"); !denied(err) {
+		t.Errorf("the observer says that an era has begun: %v", err)
+	}
+	if _, err := tryRun(t.Context(), looks, "SELECT * FROM granted.open(gen_random_uuid(), 2147483647, 1)"); err == nil {
+		t.Error("the observer has a session time of 24 days")
+	}
 	if _, err := clientOf(t, addr, "granted_nobody", schema).Session(t.Context()); !errors.Is(err, backend.ErrDenied) {
 		t.Errorf("a role without grants has a session: %v", err)
 	}
@@ -103,8 +132,11 @@ func TestGrants(t *testing.T) {
 	}
 	worker := configOf(t, addr)
 	worker.User = "granted_worker"
-	if _, err := tryRun(t.Context(), worker, "SELECT granted.leads('e', 1)"); err != nil {
-		t.Errorf("the worker cannot look whether somebody leads: %v", err)
+	if _, err := tryRun(t.Context(), worker, "SELECT granted.guard('e', 1)"); err == nil || denied(err) {
+		t.Errorf("the worker guards a transaction of nobody: %v", err)
+	}
+	if _, err := tryRun(t.Context(), worker, "SELECT granted.leads('e', 1)"); !denied(err) { // it locks
+		t.Errorf("the worker locks a member: %v", err)
 	}
 	if _, err := tryRun(t.Context(), worker, "SELECT * FROM granted.lines('00000000-0000-0000-0000-000000000000')"); !denied(err) {
 		t.Errorf("the worker looks at lines: %v", err)
@@ -183,6 +215,34 @@ func TestDropped(t *testing.T) {
 	}
 }
 
+// A database that is dropped, as before a restore, is one that is out. When it is there again, without what it had, that is told as a reset.
+func TestDroppedDatabase(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	run(t, addr, "DROP DATABASE IF EXISTS dropped WITH (FORCE)")
+	run(t, addr, "CREATE DATABASE dropped")
+	cfg := configOf(t, addr)
+	cfg.Database = "dropped"
+	b, err := postgres.New(cfg, &postgres.Options{TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, addr, "DROP DATABASE dropped WITH (FORCE)")
+	<-s.Done()
+	if _, err := b.Session(t.Context()); !errors.Is(err, backend.ErrUnavailable) {
+		t.Errorf("while there is no database: %v", err)
+	}
+	run(t, addr, "CREATE DATABASE dropped")
+	if _, err := b.Session(t.Context()); !errors.Is(err, backend.ErrReset) {
+		t.Errorf("when it is there again: %v", err)
+	}
+}
+
 // Roles and databases have settings under which the functions would promise less.
 func TestSettings(t *testing.T) {
 	t.Parallel()
@@ -219,6 +279,11 @@ func TestSettings(t *testing.T) {
 		})
 	}
 	newClient(t, addr, postgres.Options{TTL: ttl}).live(t) // which makes the schema
+	// Under this one no trigger works, nor do the references between the tables.
+	run(t, addr, "CREATE ROLE set_replica LOGIN SUPERUSER; ALTER ROLE set_replica SET session_replication_role = replica")
+	if _, err := clientOf(t, addr, "set_replica", "").Session(t.Context()); !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), "session_replication_role") {
+		t.Errorf("a session without triggers: %v", err)
+	}
 	// What the functions set lasts until the commit.
 	if got := run(t, addr, "BEGIN; SET LOCAL synchronous_commit = off; SELECT * FROM succession.close('00000000-0000-0000-0000-000000000000'); SHOW synchronous_commit"); got != "on" {
 		t.Errorf("synchronous_commit at the commit is %s", got)

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/backend/kit/clock"
@@ -32,6 +34,7 @@ type session struct {
 	joining kit.Joins[backend.Joined]
 
 	led      atomic.Bool // it was first in a line at some time
+	observes atomic.Bool // its role must not say that an era has begun
 	pins     kit.Pins
 	main     *conn   // only run uses it
 	spread   float64 // from 0 to 1, so that sessions differ
@@ -48,6 +51,10 @@ func (b *Backend) begin(ctx context.Context) (_ *session, err error) {
 	defer cancel()
 	s.listener.prefix, s.listener.came = b.o.Schema+".", make(chan struct{}, 1)
 	c, err := b.wire.dial(ctx, s.listener.tell)
+	var pg *pgconn.PgError
+	if b.id != "" && errors.As(err, &pg) && pg.Code == stateNoDatabase {
+		return nil, fmt.Errorf("%w: the database is not there any more, perhaps to be restored: %w", backend.ErrUnavailable, pg)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -56,6 +63,10 @@ func (b *Backend) begin(ctx context.Context) (_ *session, err error) {
 			c.kill()
 		}
 	}()
+	if err = b.stuck(ctx, c); err != nil {
+		return nil, err
+	}
+	b.asked[c.Conn().RemoteAddr().String()] = c.pid
 	sent := clock.Now()
 	rows, err := c.query(ctx, b.call("open", 3), s.id, b.o.TTL.Milliseconds(), b.format)
 	if errors.Is(err, errNoSchema) {
@@ -89,6 +100,7 @@ func (b *Backend) begin(ctx context.Context) (_ *session, err error) {
 		return nil, err
 	}
 	b.saw(top)
+	b.wire.renew() // another server may have opened this session than the one before
 	s.number.Store(number)
 	s.main = c
 	s.listener.polled.Store(pid != c.pid)

@@ -38,6 +38,7 @@ type wire struct {
 	mu     sync.Mutex
 	free   []*conn   // the one that was used last is last
 	broke  time.Time // when a connection was last found broken
+	since  time.Time // older connections are not used: they may lead to another server
 	closed bool
 }
 
@@ -51,6 +52,7 @@ type conn struct {
 	w      *wire
 	pid    int64 // of the server's process at the other end, or of a pooler between
 	warned error // a warning that came with an answer
+	begun  time.Time
 	used   time.Time
 	direct bool              // no pooler stands between, so statements can be prepared
 	known  map[string]string // the names of those that are, by their text
@@ -65,7 +67,7 @@ func (w *wire) dial(ctx context.Context, told func(channel string)) (*conn, erro
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{w: w}
+	c := &conn{w: w, begun: time.Now()}
 	ctx = context.WithValue(ctx, connecting{}, true)
 	dial := cfg.DialFunc
 	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -218,11 +220,11 @@ func (c *conn) execute(ctx context.Context, sql string, params [][]byte, formats
 	return all[1]
 }
 
-// script sends statements that return nothing of interest.
-func (c *conn) script(ctx context.Context, sql string) error {
+// script sends statements that have no arguments.
+func (c *conn) script(ctx context.Context, sql string) ([]*pgconn.Result, error) {
 	c.warned = nil
-	_, err := c.Exec(ctx, sql).ReadAll()
-	return cmp.Or(answered(ctx, err), c.warned)
+	results, err := c.Exec(ctx, sql).ReadAll()
+	return results, cmp.Or(answered(ctx, err), c.warned)
 }
 
 // with calls f with a connection for requests, and returns what f returns. It takes a new one if
@@ -294,6 +296,14 @@ func (w *wire) broken() {
 	w.broke = time.Now()
 }
 
+// renew makes all later requests use new connections.
+func (w *wire) renew() {
+	w.mu.Lock()
+	w.since = time.Now()
+	w.mu.Unlock()
+	w.tidy(true)
+}
+
 // put keeps a connection for the next request, if it is still of use.
 func (w *wire) put(c *conn) {
 	w.mu.Lock()
@@ -301,6 +311,10 @@ func (w *wire) put(c *conn) {
 	if c.used = time.Now(); c.IsClosed() || w.closed {
 		w.broke = c.used
 		c.kill()
+		return
+	}
+	if c.begun.Before(w.since) {
+		c.leave()
 		return
 	}
 	w.free = append(w.free, c)
@@ -342,6 +356,7 @@ const (
 	stateNoDatabase    = "3D000"
 	stateDeposed       = "SU001"
 	stateIsolation     = "SU002"
+	stateReplica       = "SU003"
 )
 
 // errNoSchema says that what the driver calls is not there.
@@ -370,8 +385,10 @@ func answered(ctx context.Context, err error) error {
 			return fmt.Errorf("%w: %w", errNoSchema, pg)
 		case pg.Code == stateNoDatabase:
 			return fmt.Errorf("%w database: %w", backend.ErrInvalid, pg)
+		case pg.Code == stateReplica:
+			return fmt.Errorf("%w setting: %w", backend.ErrInvalid, pg)
 		case pg.Code == stateReadOnly, len(pg.Code) != 5,
-			strings.Contains("08 40 53 55 57 58 XX", pg.Code[:2]):
+			strings.Contains("08 40 53 54 55 57 58 XX", pg.Code[:2]):
 			return fmt.Errorf("%w: %w", backend.ErrUnavailable, pg)
 		}
 		return kit.Brief(err)
