@@ -46,6 +46,9 @@ func (s *session) stand(ctx context.Context, m backend.Member) (p backend.Place,
 
 // ahead does the work of stand.
 func (s *session) ahead(ctx context.Context, m backend.Member) (p backend.Place, said string, err error) {
+	if s.hasGone(m.Key) {
+		return p, "", backend.ErrNotMember
+	}
 	var self, nearest *object
 	var f front
 	if err = both(func() (err error) { self, err = s.get(ctx, m.Key, metadata); return err },

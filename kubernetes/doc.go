@@ -81,7 +81,8 @@
 //     takes it. A lock that one of ours has cleared says so, and is taken at once; so is one that does not exist, if this session has seen no holder of it.
 //  7. If our leader's lock is cleared, its watch tells it, and it takes it back by a write on that version: nobody has had it since. If
 //     somebody has, which leaseTransitions says, or the holder, its member goes: at once in this process, and then in the line.
-//     So does one whose lock could not be renewed until its deadline. The session and its other members stand.
+//     So does one whose lock could not be renewed until its deadline. The session and its other members stand. But a session has one deadline
+//     for all: when that of a lock passes, the terms of its other elections end as well. It stays passed until the member is removed.
 //  8. A leader that leaves keeps the lock until its member has gone. If another member stands then, it leaves the lock as it is, and that member
 //     takes it by 4. If none does, it clears the lock, as client-go does. A leader that crashes does neither: its heir and client-go's candidates compete for it.
 //

@@ -172,6 +172,9 @@ func (s *session) takeLock(ctx context.Context, m backend.Member) (ahead *backen
 		return nil, err
 	}
 	return kit.Retry(ctx, s.b.o.backoff(), func(err error) bool { return lost(err) || changed(err) }, func(ctx context.Context) (*backend.Member, error) {
+		if s.hasGone(m.Key) {
+			return nil, backend.ErrNotMember
+		}
 		if l := s.holding(m); l != nil {
 			if l.lease.Left() > 0 {
 				return nil, nil

@@ -487,7 +487,8 @@ func TestBesideRefuses(t *testing.T) {
 	}
 }
 
-// A leader that cannot renew the Lease is over when its time has passed, whatever else is answered. Nothing else of its session is.
+// A leader that cannot renew the Lease is over when its time has passed, whatever else is answered. Its session and its members in other
+// elections stand, and the deadline of their terms has passed: a session has one for all.
 func TestBesideUnrenewed(t *testing.T) {
 	t.Parallel()
 	x, _ := beside(t)
@@ -513,8 +514,9 @@ func TestBesideUnrenewed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := join(t, s, x.name, "web-1")
+	m, n := join(t, s, x.name, "web-1"), join(t, s, x.name+"-other", "web-1")
 	first(t, s, m)
+	first(t, s, n)
 	p, err := s.Ahead(t.Context(), m)
 	if err != nil {
 		t.Fatal(err)
@@ -541,8 +543,11 @@ func TestBesideUnrenewed(t *testing.T) {
 		t.Errorf("the leader is told %v, %v after its deadline", err, time.Since(last))
 	}
 	refuse.Store(false)
-	if s.Err() != nil || time.Until(s.Deadline()) <= 0 {
-		t.Errorf("its session has ended: %v, with a deadline in %v", s.Err(), time.Until(s.Deadline()))
+	for s.Err() == nil && time.Until(s.Deadline()) <= 0 { // its member is removed
+		time.Sleep(time.Millisecond)
+	}
+	if p, err := s.Ahead(t.Context(), n); err != nil || !p.First {
+		t.Errorf("the member in the other election stands at %+v, %v, want it to be first as before", p, err)
 	}
 }
 
@@ -595,4 +600,75 @@ func TestBesideObserved(t *testing.T) {
 	n := join(t, s, x.name, "web-2")
 	first(t, s, n)
 	next("web-2")
+}
+
+// The deadline of a lock that could not be renewed stays passed, whatever the session's own is, and its member has gone at once, without a
+// word of the API server.
+func TestBesideLapsed(t *testing.T) {
+	t.Parallel()
+	x, _ := beside(t)
+	var lock, all atomic.Bool // what is refused
+	cfg, err := configOf(x.k, x.k.Addrs()[0], coordtest.KubernetesToken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.WrapTransport = func(rt http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(req *http.Request) (*http.Response, error) {
+			if all.Load() || lock.Load() && strings.HasSuffix(req.URL.Path, "/"+x.name) {
+				return nil, errors.New("refused by the test")
+			}
+			return rt.RoundTrip(req)
+		})
+	}
+	b, err := kubernetes.New(cfg, &kubernetes.Options{As: kubernetes.ClientGo, TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := join(t, s, x.name, "web-1")
+	first(t, s, m)
+	p, err := s.Ahead(t.Context(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock.Store(true)
+	for time.Until(s.Deadline()) > ttl/6 {
+		time.Sleep(time.Millisecond)
+	}
+	all.Store(true)
+	last := s.Deadline()
+	told := make(chan error, 1)
+	go func() { told <- s.WatchPlace(t.Context(), m, &p) }()
+	time.Sleep(time.Until(last))
+	watch := calm.Start(t)
+	for passed := false; ; time.Sleep(time.Millisecond) {
+		left := time.Until(s.Deadline())
+		if passed && left > 0 {
+			t.Fatalf("the deadline had passed, and is in %v", left)
+		}
+		passed = passed || left <= 0
+		select {
+		case err := <-told:
+			watch.Within(ttl/4, "to be told")
+			if !errors.Is(err, backend.ErrNotMember) || s.Err() != nil || !passed {
+				t.Errorf("the leader is told %v, the session says %v; the deadline has passed: %v", err, s.Err(), passed)
+			}
+			if left := time.Until(s.Deadline()); left > 0 {
+				t.Errorf("the deadline is in %v again", left)
+			}
+			all.Store(false)
+			for time.Until(s.Deadline()) <= 0 && s.Err() == nil { // its member is removed
+				time.Sleep(time.Millisecond)
+			}
+			if s.Err() != nil {
+				t.Errorf("the session has ended: %v", s.Err())
+			}
+			return
+		default:
+		}
+	}
 }

@@ -25,6 +25,13 @@ type past struct {
 	sessions memory // by UID
 }
 
+// hasGone reports whether this session knows that a member has gone.
+func (s *session) hasGone(key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.past.members.has(key)
+}
+
 func (p *past) member(key string)  { p.members.add(key) }
 func (p *past) session(uid string) { p.sessions.add(uid) }
 

@@ -47,6 +47,7 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 		// A leader that writes under guard changes the record too, and nothing that concerns a place.
 		return e.Metadata.Name == record && (e.deleted || e.said() != *heard.Load())
 	})
+	w.member = m.Key
 	var due func() time.Duration
 	if !p.First && !p.Ahead.Pinned && uid != s.uid {
 		due = func() time.Duration { return s.due(uid) }

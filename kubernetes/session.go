@@ -44,6 +44,7 @@ type session struct {
 	past      past                 // what is known to have gone
 	sights    map[string]sight     // of other sessions, by UID
 	locks     map[string]*lock     // that this session holds, by line; see [ClientGo]
+	forsaken  map[*lock]bool       // that it has lost: their deadlines count until their members have been removed
 	locksSeen map[string]lockSight // by line
 	echo      int64                // the version of the object that the watch of this session has told of last
 	renewed   int64                // the version after a renewal, which it should have told of a session time later
@@ -70,7 +71,7 @@ func (b *Backend) begin(ctx context.Context) (*session, error) {
 		b.checked = true
 	}
 	s := &session{b: b, name: randomName("session"), own: make(map[string]*own), sights: make(map[string]sight),
-		locks: make(map[string]*lock), locksSeen: make(map[string]lockSight)}
+		locks: make(map[string]*lock), forsaken: make(map[*lock]bool), locksSeen: make(map[string]lockSight)}
 	s.hub = hub{s: s, streams: make(map[string]*stream)}
 	before := b.wire.seen.Load()
 	o := newLease(s.name, s.name, map[string]string{sessionLabel: b.space})
