@@ -43,7 +43,7 @@ func TestDeafWatch(t *testing.T) {
 			return rt.RoundTrip(req)
 		})
 	}
-	b, err := kubernetes.New(cfg, &kubernetes.Options{Prefix: prefix, TTL: ttl})
+	b, err := kubernetes.New(cfg, &kubernetes.Options{Namespace: "default", Prefix: prefix, TTL: ttl})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func TestRights(t *testing.T) {
 	use := func(user string) error {
 		cfg := rest.CopyConfig(admin)
 		cfg.BearerToken = coordtest.KubernetesUserToken(user)
-		b, err := kubernetes.New(cfg, &kubernetes.Options{TTL: ttl})
+		b, err := kubernetes.New(cfg, &kubernetes.Options{Namespace: "default", TTL: ttl})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +93,7 @@ func TestRights(t *testing.T) {
 		}
 	}
 	admin.BearerToken = "nobody's"
-	b, err := kubernetes.New(admin, nil)
+	b, err := kubernetes.New(admin, &kubernetes.Options{Namespace: "default"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func newHolder(t *testing.T, k *coordtest.Kubernetes, prefix string) (*kubernete
 	}
 	h := &holder{held: make(chan struct{}), letGo: make(chan struct{}), late: make(chan int, 1)}
 	cfg.WrapTransport = func(rt http.RoundTripper) http.RoundTripper { h.RoundTripper = rt; return h }
-	b, err := kubernetes.New(cfg, &kubernetes.Options{Prefix: prefix, TTL: ttl})
+	b, err := kubernetes.New(cfg, &kubernetes.Options{Namespace: "default", Prefix: prefix, TTL: ttl})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -350,7 +350,7 @@ func TestBesideRenews(t *testing.T) {
 					return resp, err
 				})
 			}
-			b, err := kubernetes.New(cfg, &kubernetes.Options{As: kubernetes.ClientGo, TTL: ttl})
+			b, err := kubernetes.New(cfg, &kubernetes.Options{Namespace: "default", As: kubernetes.ClientGo, TTL: ttl})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -482,7 +482,7 @@ func TestBesideRefuses(t *testing.T) {
 	if _, err := s.Ahead(t.Context(), n); !errors.Is(err, backend.ErrInvalid) {
 		t.Errorf("an election whose Lease is a member of another: %v, want ErrInvalid", err)
 	}
-	if _, err := kubernetes.New(nil, &kubernetes.Options{As: "curator"}); !errors.Is(err, backend.ErrInvalid) {
+	if _, err := kubernetes.New(nil, &kubernetes.Options{Namespace: "default", As: "curator"}); !errors.Is(err, backend.ErrInvalid) {
 		t.Errorf("an unknown format: %v, want ErrInvalid", err)
 	}
 }
@@ -505,7 +505,7 @@ func TestBesideUnrenewed(t *testing.T) {
 			return rt.RoundTrip(req)
 		})
 	}
-	b, err := kubernetes.New(cfg, &kubernetes.Options{As: kubernetes.ClientGo, TTL: ttl})
+	b, err := kubernetes.New(cfg, &kubernetes.Options{Namespace: "default", As: kubernetes.ClientGo, TTL: ttl})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -620,7 +620,7 @@ func TestBesideLapsed(t *testing.T) {
 			return rt.RoundTrip(req)
 		})
 	}
-	b, err := kubernetes.New(cfg, &kubernetes.Options{As: kubernetes.ClientGo, TTL: ttl})
+	b, err := kubernetes.New(cfg, &kubernetes.Options{Namespace: "default", As: kubernetes.ClientGo, TTL: ttl})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -246,7 +246,7 @@ func (c *contest) theirs(release bool) *contender {
 // ours adds a candidate of this project.
 func (c *contest) ours() *contender {
 	return c.add(true, func(ctx context.Context, x *contender, config *rest.Config) {
-		b, err := kubernetes.New(config, &kubernetes.Options{As: kubernetes.ClientGo, TTL: besideTTL})
+		b, err := kubernetes.New(config, &kubernetes.Options{Namespace: "default", As: kubernetes.ClientGo, TTL: besideTTL})
 		if err != nil {
 			c.Error(err)
 			return
