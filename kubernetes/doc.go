@@ -92,7 +92,7 @@
 //
 // Guarded writes know our line alone. While a candidate of client-go leads, the member that led before may still stand, and a write of
 // its that is on its way is not refused before the next of ours is first. A format with client-go has neither shared members nor pins:
-// candidates of client-go would not wait behind them.
+// candidates of client-go would not wait behind them. Without the format Pin fails if somebody holds the Lease.
 //
 // # What rests on what
 //

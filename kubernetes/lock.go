@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -152,6 +153,25 @@ func (b *Backend) stranger(line string, o *object) string {
 	return o.Spec.HolderIdentity
 }
 
+// nobodyBeside fails if somebody holds the Lease for which candidates of client-go compete in an election: one of them, or a leader of
+// ours that was opened beside them. It is for a backend without the format.
+func (s *session) nobodyBeside(ctx context.Context, line string) error {
+	name, err := s.b.lockName(line)
+	if err != nil {
+		return nil // no Lease has such a name
+	}
+	o, err := s.get(ctx, name, whole)
+	if err != nil || o == nil || o.Spec.HolderIdentity == "" || slices.ContainsFunc(kinds, o.has) {
+		return err
+	}
+	if s.b.isOurs(line, o) {
+		if stands, err := s.inLine(ctx, o.Spec.HolderIdentity[strings.LastIndex(o.Spec.HolderIdentity, "_")+1:]); err != nil || !stands {
+			return err // it has left the Lease to the next one, which does not need it
+		}
+	}
+	return fmt.Errorf("%w: %.100q holds the Lease %s, and candidates of client-go would not wait behind a member that stays; stop them, and delete that Lease", errors.ErrUnsupported, o.Spec.HolderIdentity, name)
+}
+
 func (x *lockSight) left() time.Duration { return x.wait - clock.Since(x.since) }
 
 // holding returns the lock that the session holds for m, or nil.
@@ -186,7 +206,7 @@ func (s *session) takeLock(ctx context.Context, m backend.Member) (ahead *backen
 		if err != nil {
 			return nil, err
 		}
-		if o != nil && slices.ContainsFunc([]string{sessionLabel, memberLabel, recordLabel}, o.has) {
+		if o != nil && slices.ContainsFunc(kinds, o.has) {
 			return nil, fmt.Errorf("%w name %q: the Lease %s is one of this package's own", backend.ErrInvalid, m.Line, name)
 		}
 		s.mu.Lock()

@@ -672,3 +672,47 @@ func TestBesideLapsed(t *testing.T) {
 		}
 	}
 }
+
+// Where a candidate of client-go leads, or one of ours beside them, nobody pauses an election by a URL that does not say so: they would
+// not wait. One that has left holds up nothing.
+func TestBesidePaused(t *testing.T) {
+	t.Parallel()
+	x, open := beside(t)
+	plain := newClient(t, x.k, kubernetes.Options{})
+	s := plain.live(t)
+	pause := func() error {
+		j, err := s.Join(t.Context(), x.name, "gate", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := s.Get(t.Context(), x.name)
+		if err == nil {
+			err = s.Pin(t.Context(), j.Member, backend.Header{}, r.Version)
+		}
+		if err := s.Leave(t.Context(), j.Member); err != nil {
+			t.Error(err)
+		}
+		return err
+	}
+	x.create("pod_1", 2)
+	if err := pause(); !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "pod_1") {
+		t.Errorf("while a candidate of client-go leads: %v, want ErrUnsupported", err)
+	}
+	x.send(http.MethodDelete, "/"+x.name, "")
+	c := open()
+	a := c.live(t)
+	m := join(t, a, x.name, "web-1")
+	first(t, a, m)
+	if err := pause(); !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "web-1_"+m.Key) {
+		t.Errorf("while one of ours leads beside them: %v, want ErrUnsupported", err)
+	}
+	if err := c.Expire(t.Context()); err != nil { // it does not clear the Lease
+		t.Fatal(err)
+	}
+	if l := x.read(); l.Spec.HolderIdentity == "" {
+		t.Errorf("the Lease is %+v", l.Spec)
+	}
+	if err := pause(); err != nil {
+		t.Errorf("when that one has gone: %v", err)
+	}
+}

@@ -20,6 +20,9 @@ func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, a
 	}
 	s.pins.Begin(m)
 	_, err := kit.Await(ctx, s.Life, func() (struct{}, error) {
+		if err := s.nobodyBeside(s.Context(), m.Line); err != nil {
+			return struct{}{}, err
+		}
 		sent := false // to pin it, and the answer was lost
 		q := writing{name: m.Line, cond: backend.If{Member: m}, own: entry(m.Key, s.b.recordName(m.Line)+"#"+strings.TrimPrefix(randomName(""), "-"))}
 		return kit.Retry(s.Context(), s.b.o.backoff(), func(err error) bool { return lost(err) || changed(err) }, func(ctx context.Context) (struct{}, error) {
