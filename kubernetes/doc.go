@@ -29,7 +29,8 @@
 // Waiting (L3): a watch of all that belongs to one session: its Lease, and its members. Whoever waits for a member watches its
 // session; a process has one watch for each session that it waits for. Each session watches itself. If that watch does not tell
 // of its own renewals, all are opened anew, and all who wait look. If a list shows a
-// renewal that a watch has not told of, that watch alone is opened anew.
+// renewal that a watch has not told of, that watch alone is opened anew. Nobody renews a record, so who watches one, such as a
+// leader, reads it once in a TTL.
 //
 // # Guarded writes
 //

@@ -339,13 +339,13 @@ func (h *hub) told(session string, e event) {
 	}
 }
 
-// deaf opens the watch of a session anew, if there is one that has been open for a while, and has those look who wait for it: it has not
-// told of renewals. Whatever else it should have told, they have missed as well.
-func (h *hub) deaf(session string, while time.Duration) {
+// deaf opens the watch of a session or a record anew, if there is one that has been open for a while, and has those look who wait for it: it
+// has not told of renewals, or of a change. Whatever else it should have told, they have missed as well.
+func (h *hub) deaf(of string, while time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if x := h.streams[ofLabel+"="+session]; x != nil && clock.Since(x.opened) > while {
-		h.s.b.o.Logger.Warn("a watch tells of nothing, opening it anew", "session", session)
+	if x := h.streams[ofLabel+"="+of]; x != nil && clock.Since(x.opened) > while {
+		h.s.b.o.Logger.Warn("a watch tells of nothing, opening it anew", "of", of)
 		if x.again != nil {
 			x.again()
 		}
