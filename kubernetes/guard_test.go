@@ -117,11 +117,15 @@ func patches(value string) func(*http.Request) bool {
 	}
 }
 
-// A guarded write, or a pin, that is held up until the next one leads is refused, whoever has taken out the leader.
+// A guarded write, or a pin, that is held up until the next one leads is refused, whoever has taken out the leader; so is one that is held up
+// until the leader was pinned, which a migration then carries the records of.
 func TestLateWrite(t *testing.T) {
 	k := sharedKubernetes(t)
-	for _, how := range []string{"silent", "closed", "left", "session removed", "member removed"} {
+	for _, how := range []string{"silent", "closed", "left", "session removed", "member removed", "pinned"} {
 		for _, what := range []string{"record", "new record", "header", "pin", "item"} {
+			if how == "pinned" && what == "pin" {
+				continue
+			}
 			t.Run(strings.ReplaceAll(how+", "+what, " ", "-"), func(t *testing.T) {
 				t.Parallel()
 				lateWrite(t, k, how, what)
@@ -187,11 +191,18 @@ func lateWrite(t *testing.T, k *coordtest.Kubernetes, how, what string) {
 		err = do(ctx, other.admin, http.MethodDelete, leases+"/"+kubernetes.SessionName(b), "", nil)
 	case "member removed":
 		err = operator.Remove(ctx, m)
+	case "pinned":
+		err = x.Pin(t.Context(), m, backend.Header{}, backend.Absent)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	first(t, y, n)
+	stand := 1
+	if how == "pinned" {
+		stand = 2
+	} else {
+		first(t, y, n)
+	}
 	close(h.letGo)
 	t.Logf("the late request is answered with status %d", <-h.late)
 	cancel()
@@ -203,7 +214,7 @@ func lateWrite(t *testing.T, k *coordtest.Kubernetes, how, what string) {
 	if err := errors.Join(err2, err3, err4); err != nil {
 		t.Fatal(err)
 	}
-	if string(r.Value) == "late" || l.Header.Sealed != "" || len(l.Members) != 1 || len(items.Members) != 1 {
+	if string(r.Value) == "late" || l.Header.Sealed != "" || len(l.Members) != stand || len(items.Members) != 1 {
 		t.Errorf("it took effect after the next one led: record %q, line %+v, items %v; its caller was told: %v", r.Value, l, items.Members, err)
 	}
 }
