@@ -68,8 +68,9 @@
 //  1. Every writer of a lock names the version that it has read; client-go does, too. So whoever has the lock at a version that it has
 //     written knows that nobody else has had it since, until it is written again.
 //  2. A candidate of client-go takes the lock when nobody holds it, or when it has seen the same record for the time that the record
-//     says, by its own clock. It compares times in whole seconds. So each of our renewals moves renewTime on by a second at least, whatever
-//     the wall clock does: each is another record to whoever sees it. The record says 21/20 of TTL, in whole seconds, at least.
+//     says, by its own clock; before client-go 0.27 for the LeaseDuration that it has itself. So TTL must not be longer than the LeaseDuration
+//     of any candidate. Ahead fails if the holder's is shorter. A candidate compares times in whole seconds. So each of our renewals moves renewTime on by a second at least, whatever
+//     the wall clock does: each is another record to whoever sees it. Ours says 21/20 of TTL, in whole seconds, at least.
 //  3. A renewal that was sent at s and is answered was committed at s or later, and seen later still. Nobody of client-go takes the lock
 //     before s + TTL. That is the deadline of the lock, and the deadline of the session is the earliest of its own and those of its locks.
 //  4. If the holder is a member of the same line, it has gone: nobody in front counts, and what has gone is gone for good. Then its
@@ -78,8 +79,8 @@
 //     is what client-go's leader relies on with its RenewDeadline.
 //  6. If nobody holds the lock, it is not certain that nobody leads: a candidate of client-go that is healed clears the lock of whoever leads
 //     by then (tryRelease reads the Lease, and then asks its own memory whether it leads). A leader of client-go takes it back when it
-//     renews next. It has time for that: a fifth of the time that its record said, 3 s if nobody has seen that, and then the next in line
-//     takes it. A lock that one of ours has cleared says so, and is taken at once; so is one that does not exist, if this session has seen no holder of it.
+//     renews next, after its RetryPeriod. It has time for that: a fifth of the time that its record said, 3 s if nobody has seen that, and then
+//     the next in line takes it. So RetryPeriod must not be longer than a fifth of LeaseDuration: it is 2 s of 15 s by default. A lock that one of ours has cleared says so, and is taken at once; so is one that does not exist, if this session has seen no holder of it.
 //  7. If our leader's lock is cleared, its watch tells it, and it takes it back by a write on that version: nobody has had it since. If
 //     somebody has, which leaseTransitions says, or the holder, its member goes: at once in this process, and then in the line.
 //     So does one whose lock could not be renewed until its deadline. The session and its other members stand. But a session has one deadline

@@ -95,7 +95,7 @@ func (b *Backend) lockSeconds() int64 {
 }
 
 // given is how long a lock that nobody holds is left to who held it before, in parts of the time that this one has given it: a leader of
-// client-go whose lock another one has cleared takes it back when it renews it.
+// client-go whose lock another one has cleared takes it back when it renews it, which is once in its RetryPeriod: by default 2 s of 15 s.
 const given = 5
 
 // givenUnknown is that time where nobody knows who held the lock, by client-go's defaults.
@@ -208,6 +208,10 @@ func (s *session) takeLock(ctx context.Context, m backend.Member) (ahead *backen
 		}
 		if o != nil && slices.ContainsFunc(kinds, o.has) {
 			return nil, fmt.Errorf("%w name %q: the Lease %s is one of this package's own", backend.ErrInvalid, m.Line, name)
+		}
+		if o != nil && s.b.stranger(m.Line, o) != "" && time.Duration(o.Spec.LeaseDurationSeconds)*time.Second < s.b.o.TTL {
+			return nil, fmt.Errorf("%w: ttl %v is longer than the LeaseDuration of %d s with which %.100q holds the Lease %s: some candidates of client-go would wait no longer than that for us; choose a ttl that is not longer",
+				backend.ErrInvalid, s.b.o.TTL, o.Spec.LeaseDurationSeconds, o.Spec.HolderIdentity, name)
 		}
 		s.mu.Lock()
 		mine := s.mine(m) != nil

@@ -113,10 +113,10 @@ func TestBesideWaits(t *testing.T) {
 		occupied string            // the holder meanwhile
 	}{
 		{"none", func(*stranger) {}, nil, 0, time.Second, ""},
-		{"held", func(x *stranger) { x.create("pod_1", 2) }, nil, 2100 * time.Millisecond, 3 * time.Second, "pod_1"},
-		{"renewed", func(x *stranger) { x.create("pod_1", 2) }, func(x *stranger) {
-			x.write("pod_1", 2, false)
-		}, 2100 * time.Millisecond, 3 * time.Second, "pod_1"},
+		{"held", func(x *stranger) { x.create("pod_1", 3) }, nil, 3150 * time.Millisecond, 4 * time.Second, "pod_1"},
+		{"renewed", func(x *stranger) { x.create("pod_1", 3) }, func(x *stranger) {
+			x.write("pod_1", 3, false)
+		}, 3150 * time.Millisecond, 4 * time.Second, "pod_1"},
 		{"cleared", func(x *stranger) { x.create("pod_1", 5) }, func(x *stranger) { x.write("", 1, false) }, time.Second, 2 * time.Second, "pod_1"},
 		{"cleared before", func(x *stranger) { x.create("", 1) }, nil, 3 * time.Second, 4 * time.Second, ""},
 		{"of another line", func(x *stranger) {
@@ -482,6 +482,14 @@ func TestBesideRefuses(t *testing.T) {
 	if _, err := s.Ahead(t.Context(), n); !errors.Is(err, backend.ErrInvalid) {
 		t.Errorf("an election whose Lease is a member of another: %v, want ErrInvalid", err)
 	}
+	x.create("pod_1", int(ttl/time.Second)-1)
+	n = join(t, s, x.name, "a") // m, in front of it, asks for nothing
+	if err := s.Leave(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Ahead(t.Context(), n); !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), "choose a ttl") {
+		t.Errorf("beside a shorter LeaseDuration: %v, want ErrInvalid", err)
+	}
 	if _, err := kubernetes.New(nil, &kubernetes.Options{Namespace: "default", As: "curator"}); !errors.Is(err, backend.ErrInvalid) {
 		t.Errorf("an unknown format: %v, want ErrInvalid", err)
 	}
@@ -559,7 +567,7 @@ func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { ret
 func TestBesideObserved(t *testing.T) {
 	t.Parallel()
 	x, open := beside(t)
-	x.create("pod_1", 1)
+	x.create("pod_1", 3)
 	leaders := make(chan string)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -595,7 +603,7 @@ func TestBesideObserved(t *testing.T) {
 	m := join(t, s, x.name, "web-1")
 	first(t, s, m)
 	next("web-1")
-	x.write("pod_2", 1, true)
+	x.write("pod_2", 3, true)
 	next("pod_2")
 	n := join(t, s, x.name, "web-2")
 	first(t, s, n)

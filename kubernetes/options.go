@@ -31,7 +31,8 @@ type Options struct {
 	// Prefix begins the names of all elections and records. Those who are to stand in one line use the same. It may be empty.
 	Prefix string
 
-	// As is another library whose candidates may lead, too: [ClientGo], or empty for none. All who stand in one line say the same.
+	// As is another library whose candidates may lead, too: [ClientGo], or empty for none. All who stand in one line say the same. Beside
+	// client-go, TTL must not be longer than the LeaseDuration of its candidates.
 	As Format
 
 	// TTL is the session time: other sessions end one whose renewals they have not seen for that long, and a twentieth
