@@ -167,7 +167,7 @@ func (h *hub) await(ctx context.Context, w *waiter, selectors []string, since in
 	defer leave()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	for told := missed || !looked; ; {
+	for told := missed || !looked || h.s.hasGone(w.member); ; {
 		if told {
 			if done, err := look(); done || err != nil {
 				return err

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -614,6 +615,15 @@ func TestBesideObserved(t *testing.T) {
 // word of the API server.
 func TestBesideLapsed(t *testing.T) {
 	t.Parallel()
+	for _, before := range []bool{true, false} { // it watches its place before, or only afterwards
+		t.Run(fmt.Sprint("watches=", before), func(t *testing.T) {
+			t.Parallel()
+			lapsed(t, before)
+		})
+	}
+}
+
+func lapsed(t *testing.T, before bool) {
 	x, _ := beside(t)
 	var lock, all atomic.Bool // what is refused
 	cfg, err := configOf(x.k, x.k.Addrs()[0], coordtest.KubernetesToken)
@@ -650,7 +660,12 @@ func TestBesideLapsed(t *testing.T) {
 	all.Store(true)
 	last := s.Deadline()
 	told := make(chan error, 1)
-	go func() { told <- s.WatchPlace(t.Context(), m, &p) }()
+	go func() {
+		if !before {
+			time.Sleep(time.Until(last) + ttl/10)
+		}
+		told <- s.WatchPlace(t.Context(), m, &p)
+	}()
 	time.Sleep(time.Until(last))
 	watch := calm.Start(t)
 	for passed := false; ; time.Sleep(time.Millisecond) {
