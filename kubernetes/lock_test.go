@@ -453,8 +453,8 @@ func TestBesideWatched(t *testing.T) {
 	settled(watcher) // it has looked for the first time
 	before := watcher.Requests()
 	time.Sleep(2 * ttl)
-	// The session, and a look at all sessions every half session time.
-	if sent := watcher.Requests() - before; sent > 2*(4+2+1)+3 {
+	// The session, and now and then a look at all sessions.
+	if sent := watcher.Requests() - before; sent > 2*(4+1)+3 {
 		t.Errorf("who watches a line in which nothing happens has sent %d requests in two session times", sent)
 	}
 	cancel()

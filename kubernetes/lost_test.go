@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -277,5 +278,43 @@ func TestGivenUp(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Who waits behind many members of one session that has ended does not ask for each of them.
+func TestManyGone(t *testing.T) {
+	t.Parallel()
+	k := sharedKubernetes(t)
+	o := kubernetes.Options{Prefix: coordtest.Name(t), TTL: 10 * time.Second}
+	a, b := newClient(t, k, o), newClient(t, k, o)
+	var reads atomic.Int64
+	b.lost = func(req *http.Request) bool {
+		if req.Method == http.MethodGet && req.URL.RawQuery == "" {
+			reads.Add(1)
+		}
+		return false
+	}
+	x, y := a.live(t), b.live(t)
+	for range 20 {
+		join(t, x, "e", "x")
+	}
+	m := join(t, y, "e", "y")
+	p, err := y.Ahead(t.Context(), m)
+	if err != nil || p.First {
+		t.Fatal(p, err)
+	}
+	if err := a.Expire(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	reads.Store(0)
+	for !p.First {
+		if err := y.WatchPlace(within(t, o.TTL), m, &p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := reads.Load(); n > 12 {
+		t.Errorf("behind 20 members of a session that has ended %d objects were read, one by one", n)
+	} else {
+		t.Log(n)
 	}
 }

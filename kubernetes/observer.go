@@ -223,21 +223,6 @@ func (s *session) look(l listing) (rank int) {
 	return rank
 }
 
-// lookSoon looks at all sessions if it has not done so for half a session time. It does not block.
-func (s *session) lookSoon() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.looked.IsZero() && clock.Since(s.looked) < s.b.o.TTL/2 {
-		return
-	}
-	s.looked = clock.Now()
-	s.Go(func() {
-		if l, err := s.b.wire.list(s.Context(), s.b.o.attempt(), sessionLabel+"="+s.b.space, metadata); err == nil {
-			s.look(l)
-		}
-	})
-}
-
 // orphans deletes members whose sessions are there no more.
 func (s *session) orphans() {
 	l, err := s.b.wire.list(s.Context(), s.b.o.attempt(), memberLabel+"="+s.b.space, metadata)
@@ -317,17 +302,19 @@ func (s *session) counts(m, x *object, uid string) (counts, alive bool) {
 // its way any more; see [session.settled].
 func (s *session) outlives(ctx context.Context, m *object) (bool, error) {
 	record, err := s.settled(ctx, m.note(nameNote))
-	if err != nil {
-		return false, err
-	}
+	return err == nil && s.survives(m, record), err
+}
+
+// survives reports whether a member is pinned, whose session had ended before the record of its line was settled.
+func (s *session) survives(m, record *object) bool {
 	if m.isPinned(record) {
 		s.Go(func() { _ = s.makeItem(s.Context(), m.Metadata.Name) })
-		return true, nil
+		return true
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.past.member(m.Metadata.Name)
-	s.mu.Unlock()
-	return false, nil
+	return false
 }
 
 // told tells those who wait for a session of an event that this process has brought about.

@@ -50,7 +50,6 @@ type session struct {
 	renewed   int64                // the version after a renewal, which it should have told of a session time later
 	proved    clock.Instant        // when renewed was noted
 	unrenewed error                // why the last renewal was not answered as it ought to be; nil if it was
-	looked    clock.Instant        // when it last listed all sessions
 }
 
 var (
