@@ -739,3 +739,48 @@ func TestBesidePaused(t *testing.T) {
 		t.Errorf("when that one has gone: %v", err)
 	}
 }
+
+// A process that leads many elections and is closed clears the Lease of each before Close gives up, also if answers take their time.
+func TestBesideClosed(t *testing.T) {
+	t.Parallel()
+	x, _ := beside(t)
+	cfg, err := configOf(x.k, x.k.Addrs()[0], coordtest.KubernetesToken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var slow atomic.Bool
+	cfg.WrapTransport = func(rt http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(req *http.Request) (*http.Response, error) {
+			if slow.Load() {
+				time.Sleep(200 * time.Millisecond)
+			}
+			return rt.RoundTrip(req)
+		})
+	}
+	b, err := kubernetes.New(cfg, &kubernetes.Options{Namespace: "default", As: kubernetes.ClientGo, TTL: 15 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var leases []*stranger
+	for i := range 12 {
+		name := fmt.Sprint(x.name, "-", i)
+		first(t, s, join(t, s, name, "web-1"))
+		leases = append(leases, &stranger{t, x.k, name})
+	}
+	slow.Store(true)
+	watch := calm.Start(t)
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+	watch.Within(2*time.Second, "to close")
+	for _, l := range leases {
+		if holder := l.read().Spec.HolderIdentity; holder != "" {
+			t.Errorf("the Lease %s is still held, by %s", l.name, holder)
+		}
+	}
+}

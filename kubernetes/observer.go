@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/succession-dev/succession/backend/kit/backoff"
@@ -149,13 +150,20 @@ func (s *session) collect(members []*object) {
 	}
 }
 
-// sweep deletes members of a session that has ended. Nothing depends on it but room.
+// sweep deletes members of a session that has ended, a few at a time. Nothing depends on it but room.
 func (b *Backend) sweep(ctx context.Context, keys []string) {
-	for _, key := range keys {
-		if gone(b.wire.remove(ctx, b.o.attempt(), key, "", "")) != nil {
-			return
-		}
+	const atOnce = 8
+	var each sync.WaitGroup
+	for i := range min(atOnce, len(keys)) {
+		each.Go(func() {
+			for j := i; j < len(keys); j += atOnce {
+				if gone(b.wire.remove(ctx, b.o.attempt(), keys[j], "", "")) != nil {
+					return
+				}
+			}
+		})
 	}
+	each.Wait()
 }
 
 // guards is how many sessions of a prefix watch over all of them.

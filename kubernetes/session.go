@@ -178,7 +178,7 @@ func (s *session) reread(ctx context.Context) error {
 	return nil
 }
 
-// release deletes the session's object, and then what is left of its members. It tries for a TTL: then other sessions end it.
+// release deletes the session's object, and then, side by side, what is left of its members, and the locks. It tries for a TTL: then other sessions end it.
 func (s *session) release(ctx context.Context) error {
 	s.b.o.Logger.Info("session ended", "session", s.name, "why", s.Ended())
 	ctx, cancel := context.WithTimeout(ctx, s.b.o.TTL)
@@ -193,12 +193,14 @@ func (s *session) release(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var each sync.WaitGroup
 	for _, l := range s.held() {
 		if s.drop(l) {
-			_ = s.releaseLock(ctx, l) // otherwise it runs out
+			each.Go(func() { _ = s.releaseLock(ctx, l) }) // otherwise it runs out
 		}
 	}
-	s.b.sweep(ctx, s.members())
+	each.Go(func() { s.b.sweep(ctx, s.members()) })
+	each.Wait()
 	return nil
 }
 
