@@ -219,6 +219,67 @@ func lateWrite(t *testing.T, k *coordtest.Kubernetes, how, what string) {
 	}
 }
 
+// If the record of a line is deleted while its leader stands, and with it the list of what the leader's writes may reach, the leader lists
+// them anew when it has been told.
+func TestListedAnew(t *testing.T) {
+	t.Parallel()
+	k := sharedKubernetes(t)
+	name := coordtest.Name(t)
+	b, h := newHolder(t, k, name)
+	other := newClient(t, k, kubernetes.Options{Prefix: name})
+	x, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	y := other.live(t)
+	m, n := join(t, x, "e", "x"), join(t, y, "e", "y")
+	first(t, x, m)
+	put := func(value string) error {
+		_, err := x.Put(t.Context(), "r", []byte(value), &backend.If{Member: m})
+		return err
+	}
+	if err := put("before"); err != nil {
+		t.Fatal(err)
+	}
+	p, err := x.Ahead(t.Context(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go x.WatchPlace(t.Context(), m, &p)
+	record := leases + "/" + kubernetes.RecordName(b, "e")
+	if err := do(t.Context(), other.admin, http.MethodDelete, record, "", nil); err != nil {
+		t.Fatal(err)
+	}
+	for begun := time.Now(); ; {
+		if err := put("between"); err != nil {
+			t.Fatal(err)
+		}
+		if do(t.Context(), other.admin, http.MethodGet, record, "", nil) == nil {
+			break
+		}
+		if time.Since(begun) > 2*ttl {
+			t.Fatal("the leader is never told that the list of what it may reach has gone")
+		}
+	}
+	h.hold(patches("late"))
+	written := make(chan error, 1)
+	go func() { written <- put("late") }()
+	select {
+	case <-h.held:
+	case err := <-written:
+		t.Fatalf("it was not held: %v", err)
+	}
+	if err := do(t.Context(), other.admin, http.MethodDelete, leases+"/"+kubernetes.SessionName(b), "", nil); err != nil {
+		t.Fatal(err)
+	}
+	first(t, y, n)
+	close(h.letGo)
+	if status := <-h.late; status != http.StatusConflict {
+		t.Errorf("the late write is answered with status %d, want %d", status, http.StatusConflict)
+	}
+	<-written
+}
+
 // A join whose request arrives when its member was to leave, or when its session has ended, leaves nobody in line.
 func TestLateJoin(t *testing.T) {
 	k := sharedKubernetes(t)

@@ -63,6 +63,12 @@ func (s *session) observe(e event) {
 		if e.deleted {
 			s.past.member(e.Metadata.Name)
 		}
+	case e.has(recordLabel):
+		if e.deleted { // and what it has listed: members of its line are listed anew with their next writes
+			for _, m := range s.own {
+				m.guarded = nil
+			}
+		}
 	case !e.has(sessionLabel):
 	case uid == s.uid:
 		s.echo = max(s.echo, e.version())
