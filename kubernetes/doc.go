@@ -56,7 +56,8 @@
 //  6. An operator who deletes a session or a member does not wait for its deadline, as on every coordinator.
 //
 // Whoever waits behind a member observes its session. Two of all sessions look at all others about once in a TTL, so that those
-// end for which nobody waits.
+// end for which nobody waits. Of n sessions the others look once in 3 TTL, or n/2 TTL if that is more, whether they are among the two: so that
+// is how soon somebody takes the part of two that have both crashed.
 //
 // # Beside client-go
 //
@@ -113,8 +114,8 @@
 //
 // # What it does not promise
 //
-// Whoever may write Leases of the namespace may end each session. If an operator deletes the record of an election together with
-// the member that leads, one write that this leader has on its way at that moment is not refused: the list of what it may reach
-// has gone as well. A member that is shared excludes nobody who is first with it, so its late writes are refused when one that is
+// Whoever may write Leases of the namespace may end each session. If somebody deletes the record of an election, the list of
+// what its leader's writes may reach has gone as well: what that leader has on its way then, or sends before it is told, may be done after
+// its term. A member that is shared excludes nobody who is first with it, so its late writes are refused when one that is
 // not shared becomes first.
 package kubernetes

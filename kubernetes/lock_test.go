@@ -360,7 +360,13 @@ func TestBesideRenews(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			first(t, s, join(t, s, x.name, "web-1"))
+			m := join(t, s, x.name, "web-1")
+			first(t, s, m)
+			p, err := s.Ahead(t.Context(), m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			go s.WatchPlace(t.Context(), m, &p)
 			history := x.history(within(t, 2*ttl))
 			sent.Store(0)
 			var was lease
