@@ -46,6 +46,9 @@ func (s *session) stand(ctx context.Context, m backend.Member) (p backend.Place,
 
 // ahead does the work of stand.
 func (s *session) ahead(ctx context.Context, m backend.Member) (p backend.Place, said string, err error) {
+	if s.hasGone(m.Key) {
+		return p, "", backend.ErrNotMember
+	}
 	var self, nearest *object
 	var f front
 	if err = both(func() (err error) { self, err = s.get(ctx, m.Key, metadata); return err },
@@ -64,24 +67,44 @@ func (s *session) ahead(ctx context.Context, m backend.Member) (p backend.Place,
 	if stands, err := s.stands(ctx, self); err != nil || !stands {
 		return p, "", cmp.Or(err, backend.ErrNotMember)
 	}
-	// The record is read again if somebody who was there does not count: no earlier than that was found.
-	for i := len(f.members) - 1; i >= 0 && nearest == nil; i-- {
-		var stands bool
-		if err = both(func() (err error) { stands, err = s.stands(ctx, f.members[i]); return err },
-			func() (err error) { f.record, err = s.record(ctx, m.Line, whole); return err }); err != nil {
-			return p, "", err
-		}
-		if stands {
-			nearest = f.members[i]
-		}
-	}
-	if nearest == nil && len(f.members) > 0 {
-		if f.record, err = s.record(ctx, m.Line, whole); err != nil {
+	if len(f.members) > 0 {
+		if nearest, f.record, err = s.nearest(ctx, m.Line, f.members); err != nil {
 			return p, "", err
 		}
 	}
 	s.remember(m, f.members, nearest)
 	return s.judge(ctx, m, self, nearest, f.record)
+}
+
+// nearest returns the last of the members that counts, or nil if none does, and the whole record of their line. The record is read no
+// earlier than the later ones were found not to count. Of a session that has ended with many members it asks a few times, and not for each.
+func (s *session) nearest(ctx context.Context, line string, members []*object) (nearest, record *object, err error) {
+	settled := make(map[string]*object) // the record of the line, by the UID of a session that had ended before
+	for _, o := range slices.Backward(members) {
+		_, uid := o.session()
+		s.mu.Lock()
+		ended := s.past.sessions.has(uid)
+		s.mu.Unlock()
+		if ended && !o.isItem() {
+			r, known := settled[uid]
+			if !known {
+				if r, err = s.settled(ctx, line); err != nil {
+					return nil, nil, err
+				}
+				settled[uid] = r
+			}
+			if !s.survives(o, r) {
+				continue
+			}
+		}
+		var stands bool
+		if err = both(func() (err error) { stands, err = s.stands(ctx, o); return err },
+			func() (err error) { record, err = s.record(ctx, line, whole); return err }); err != nil || stands {
+			return o, record, err
+		}
+	}
+	record, err = s.record(ctx, line, whole)
+	return nil, record, err
 }
 
 // inFront returns what may stand in front of m, and the record of the line. If nothing does, the record is whole.

@@ -23,7 +23,12 @@ func (s *session) over() error {
 	if s.lease.Left() > 0 {
 		return nil
 	}
-	return fmt.Errorf("the API server has answered no renewal for %v", s.b.o.TTL)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.unrenewed != nil {
+		return fmt.Errorf("the API server has confirmed no renewal for %v: %v", s.b.o.TTL, s.unrenewed)
+	}
+	return fmt.Errorf("the API server has confirmed no renewal for %v", s.b.o.TTL)
 }
 
 // renew renews the session when a quarter of its time has passed since it was last written.
@@ -32,7 +37,11 @@ func (s *session) renew() {
 	for {
 		d := s.lease.Left() - s.b.o.TTL*3/4
 		if d <= 0 {
-			if err := s.write(s.Context(), ""); err != nil {
+			err := s.write(s.Context(), "")
+			s.mu.Lock()
+			s.unrenewed = err
+			s.mu.Unlock()
+			if err != nil {
 				d = pause.Failed(err)
 			} else {
 				pause.Reset()

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/kubernetes"
@@ -23,31 +24,7 @@ func TestDeafWatch(t *testing.T) {
 	leader := newClient(t, k, kubernetes.Options{Prefix: prefix})
 	a := leader.live(t)
 	front := "of%3D" + kubernetes.SessionName(leader.Backend)
-	cfg, err := configOf(k, k.Addrs()[0], coordtest.KubernetesToken)
-	if err != nil {
-		t.Fatal(err)
-	}
-	deaf := make(chan struct{})
-	cfg.WrapTransport = func(rt http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(req *http.Request) (*http.Response, error) {
-			if q := req.URL.RawQuery; strings.Contains(q, "watch=true") && strings.Contains(q, front) {
-				select {
-				case <-deaf:
-				default:
-					close(deaf)
-					r, w := io.Pipe() // an open stream on which nothing comes
-					context.AfterFunc(req.Context(), func() { w.CloseWithError(context.Cause(req.Context())) })
-					return &http.Response{StatusCode: http.StatusOK, Header: make(http.Header), Body: r, Request: req}, nil
-				}
-			}
-			return rt.RoundTrip(req)
-		})
-	}
-	b, err := kubernetes.New(cfg, &kubernetes.Options{Prefix: prefix, TTL: ttl})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
+	b, deaf := withDeaf(t, k, prefix, front)
 	s, err := b.Session(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -76,5 +53,70 @@ func TestDeafWatch(t *testing.T) {
 		}
 	case <-time.After(4 * ttl):
 		t.Fatal("the next one waits for ever: its watch is deaf, and the session of the one that has left lives on")
+	}
+}
+
+// withDeaf returns a backend whose first watch of what the selector says, as it stands in a URL, tells of nothing. deaf is closed when it is open.
+func withDeaf(t *testing.T, k *coordtest.Kubernetes, prefix, selector string) (b *kubernetes.Backend, deaf chan struct{}) {
+	t.Helper()
+	cfg, err := configOf(k, k.Addrs()[0], coordtest.KubernetesToken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deaf = make(chan struct{})
+	cfg.WrapTransport = func(rt http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(req *http.Request) (*http.Response, error) {
+			if q := req.URL.RawQuery; strings.Contains(q, "watch=true") && strings.Contains(q, selector) {
+				select {
+				case <-deaf:
+				default:
+					close(deaf)
+					r, w := io.Pipe() // an open stream on which nothing comes
+					context.AfterFunc(req.Context(), func() { w.CloseWithError(context.Cause(req.Context())) })
+					return &http.Response{StatusCode: http.StatusOK, Header: make(http.Header), Body: r, Request: req}, nil
+				}
+			}
+			return rt.RoundTrip(req)
+		})
+	}
+	b, err = kubernetes.New(cfg, &kubernetes.Options{Namespace: "default", Prefix: prefix, TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	return b, deaf
+}
+
+// So does a watch of the record alone, which says that the leader is to resign.
+func TestDeafRecord(t *testing.T) {
+	t.Parallel()
+	k := sharedKubernetes(t)
+	prefix := coordtest.Name(t)
+	b, deaf := withDeaf(t, k, prefix, "of%3Drecord-")
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := join(t, s, "e", "leader")
+	p, err := s.Ahead(t.Context(), m)
+	if err != nil || !p.First {
+		t.Fatal(p, err)
+	}
+	told := make(chan error, 1)
+	go func() { told <- s.WatchPlace(t.Context(), m, &p) }()
+	<-deaf
+	other := newClient(t, k, kubernetes.Options{Prefix: prefix}).live(t)
+	if _, err := other.Put(t.Context(), "e", backend.Header{Fence: 7}.Encode(), nil); err != nil {
+		t.Fatal(err)
+	}
+	watch := calm.Start(t)
+	select {
+	case err := <-told:
+		watch.Within(3*ttl/2, "to find out that the watch is deaf")
+		if err != nil || p.Header.Fence != 7 {
+			t.Errorf("the leader is told %+v, %v", p, err)
+		}
+	case <-time.After(3 * ttl):
+		t.Fatal("the leader is never told what its header says: the watch is deaf")
 	}
 }

@@ -29,7 +29,8 @@
 // Waiting (L3): a watch of all that belongs to one session: its Lease, and its members. Whoever waits for a member watches its
 // session; a process has one watch for each session that it waits for. Each session watches itself. If that watch does not tell
 // of its own renewals, all are opened anew, and all who wait look. If a list shows a
-// renewal that a watch has not told of, that watch alone is opened anew.
+// renewal that a watch has not told of, that watch alone is opened anew. Nobody renews a record, so who watches one, such as a
+// leader, reads it once in a TTL.
 //
 // # Guarded writes
 //
@@ -55,7 +56,8 @@
 //  6. An operator who deletes a session or a member does not wait for its deadline, as on every coordinator.
 //
 // Whoever waits behind a member observes its session. Two of all sessions look at all others about once in a TTL, so that those
-// end for which nobody waits.
+// end for which nobody waits. Of n sessions the others look once in 3 TTL, or n/2 TTL if that is more, whether they are among the two: so that
+// is how soon somebody takes the part of two that have both crashed.
 //
 // # Beside client-go
 //
@@ -67,8 +69,9 @@
 //  1. Every writer of a lock names the version that it has read; client-go does, too. So whoever has the lock at a version that it has
 //     written knows that nobody else has had it since, until it is written again.
 //  2. A candidate of client-go takes the lock when nobody holds it, or when it has seen the same record for the time that the record
-//     says, by its own clock. It compares times in whole seconds. So each of our renewals moves renewTime on by a second at least, whatever
-//     the wall clock does: each is another record to whoever sees it. The record says 21/20 of TTL, in whole seconds, at least.
+//     says, by its own clock; before client-go 0.27 for the LeaseDuration that it has itself. So TTL must not be longer than the LeaseDuration
+//     of any candidate. Ahead fails if the holder's is shorter. A candidate compares times in whole seconds. So each of our renewals moves renewTime on by a second at least, whatever
+//     the wall clock does: each is another record to whoever sees it. Ours says 21/20 of TTL, in whole seconds, at least.
 //  3. A renewal that was sent at s and is answered was committed at s or later, and seen later still. Nobody of client-go takes the lock
 //     before s + TTL. That is the deadline of the lock, and the deadline of the session is the earliest of its own and those of its locks.
 //  4. If the holder is a member of the same line, it has gone: nobody in front counts, and what has gone is gone for good. Then its
@@ -77,11 +80,12 @@
 //     is what client-go's leader relies on with its RenewDeadline.
 //  6. If nobody holds the lock, it is not certain that nobody leads: a candidate of client-go that is healed clears the lock of whoever leads
 //     by then (tryRelease reads the Lease, and then asks its own memory whether it leads). A leader of client-go takes it back when it
-//     renews next. It has time for that: a fifth of the time that its record said, 3 s if nobody has seen that, and then the next in line
-//     takes it. A lock that one of ours has cleared says so, and is taken at once; so is one that does not exist, if this session has seen no holder of it.
+//     renews next, after its RetryPeriod. It has time for that: a fifth of the time that its record said, 3 s if nobody has seen that, and then
+//     the next in line takes it. So RetryPeriod must not be longer than a fifth of LeaseDuration: it is 2 s of 15 s by default. A lock that one of ours has cleared says so, and is taken at once; so is one that does not exist, if this session has seen no holder of it.
 //  7. If our leader's lock is cleared, its watch tells it, and it takes it back by a write on that version: nobody has had it since. If
 //     somebody has, which leaseTransitions says, or the holder, its member goes: at once in this process, and then in the line.
-//     So does one whose lock could not be renewed until its deadline. The session and its other members stand.
+//     So does one whose lock could not be renewed until its deadline. The session and its other members stand. But a session has one deadline
+//     for all: when that of a lock passes, the terms of its other elections end as well. It stays passed until the member is removed.
 //  8. A leader that leaves keeps the lock until its member has gone. If another member stands then, it leaves the lock as it is, and that member
 //     takes it by 4. If none does, it clears the lock, as client-go does. A leader that crashes does neither: its heir and client-go's candidates compete for it.
 //
@@ -91,7 +95,7 @@
 //
 // Guarded writes know our line alone. While a candidate of client-go leads, the member that led before may still stand, and a write of
 // its that is on its way is not refused before the next of ours is first. A format with client-go has neither shared members nor pins:
-// candidates of client-go would not wait behind them.
+// candidates of client-go would not wait behind them. Without the format Pin fails if somebody holds the Lease.
 //
 // # What rests on what
 //
@@ -110,8 +114,8 @@
 //
 // # What it does not promise
 //
-// Whoever may write Leases of the namespace may end each session. If an operator deletes the record of an election together with
-// the member that leads, one write that this leader has on its way at that moment is not refused: the list of what it may reach
-// has gone as well. A member that is shared excludes nobody who is first with it, so its late writes are refused when one that is
+// Whoever may write Leases of the namespace may end each session. If somebody deletes the record of an election, the list of
+// what its leader's writes may reach has gone as well: what that leader has on its way then, or sends before it is told, may be done after
+// its term. A member that is shared excludes nobody who is first with it, so its late writes are refused when one that is
 // not shared becomes first.
 package kubernetes

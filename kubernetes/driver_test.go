@@ -4,9 +4,14 @@ package kubernetes_test
 
 import (
 	"errors"
+	"fmt"
+	"io"
+	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -31,7 +36,7 @@ func TestSurvey(t *testing.T) {
 	rig.CheckSurvey(t, newClient(t, sharedKubernetes(t), kubernetes.Options{Prefix: coordtest.Name(t)}))
 }
 
-// With the rights that the driver names everything can be done, and each that is missing is named.
+// With the rights that the driver names everything can be done, and each that is missing is named: by the call that needs it, or in the log.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	k := coordtest.NewKubernetes(t, &coordtest.KubernetesOptions{Users: []string{"app", "system:serviceaccount:default:default"}})
@@ -53,13 +58,17 @@ func TestRights(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	use := func(user string) error {
+	as := func(user string, log io.Writer) *kubernetes.Backend {
 		cfg := rest.CopyConfig(admin)
 		cfg.BearerToken = coordtest.KubernetesUserToken(user)
-		b, err := kubernetes.New(cfg, &kubernetes.Options{TTL: ttl})
+		b, err := kubernetes.New(cfg, &kubernetes.Options{Namespace: "default", TTL: time.Second, Logger: slog.New(slog.NewTextHandler(log, nil))})
 		if err != nil {
 			t.Fatal(err)
 		}
+		return b
+	}
+	use := func(user string, log io.Writer) error {
+		b := as(user, log)
 		defer b.Close()
 		s, err := b.Session(t.Context())
 		if err != nil {
@@ -80,10 +89,56 @@ func TestRights(t *testing.T) {
 		}
 		return s.Leave(t.Context(), j.Member)
 	}
-	if err := use("system:serviceaccount:default:default"); err != nil {
+	const pods = "system:serviceaccount:default:default"
+	if err := use(pods, io.Discard); err != nil {
 		t.Errorf("with the rights: %v", err)
 	}
-	err = use("app")
+	crashed := newClient(t, k, kubernetes.Options{TTL: time.Second}) // somebody must delete its session
+	crashed.live(t)
+	crashed.proxy.Cut()
+	const all = `["get", "list", "watch", "create", "patch", "delete"]`
+	for _, verb := range []string{"get", "list", "watch", "create", "patch", "delete"} {
+		rest := strings.NewReplacer(`"`+verb+`", `, "", `, "`+verb+`"`, "").Replace(all)
+		patch := `{"rules": [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ` + rest + `}]}`
+		if err := doAs(t.Context(), admin, http.MethodPatch, rbac+"roles/succession", "application/merge-patch+json", patch); err != nil {
+			t.Fatal(err)
+		}
+		names := "cannot " + verb + " resource"
+		for begun := time.Now(); ; { // until the API server knows the role
+			var log syncBuffer
+			err := use(pods, &log)
+			if strings.Contains(fmt.Sprint(err), names) || strings.Contains(log.String(), names) {
+				break
+			}
+			if time.Since(begun) > 20*time.Second {
+				t.Fatalf("without %s: %v, and the log has\n%s", verb, err, &log)
+			}
+		}
+		// Also where nobody calls: a session that is not renewed, and one that does not end another that has crashed.
+		var log syncBuffer
+		b := as(pods, &log)
+		s, err := b.Session(t.Context())
+		switch {
+		case verb == "patch" && err == nil:
+			<-s.Done()
+			if !strings.Contains(s.Err().Error(), names) {
+				t.Errorf("a session without patch has ended: %v", s.Err())
+			}
+		case verb == "delete" && err == nil:
+			for begun := time.Now(); !strings.Contains(log.String(), names); time.Sleep(time.Millisecond) {
+				if time.Since(begun) > 20*time.Second {
+					t.Fatalf("who may not delete a session that has crashed keeps it to itself:\n%s", &log)
+				}
+			}
+			if n := strings.Count(log.String(), names); n != 1 {
+				t.Errorf("it was logged %d times:\n%s", n, &log)
+			}
+		case verb == "patch" || verb == "delete":
+			t.Error(err)
+		}
+		b.Close()
+	}
+	err = use("app", io.Discard)
 	if !errors.Is(err, backend.ErrDenied) {
 		t.Fatalf("without rights: %v, want ErrDenied", err)
 	}
@@ -93,7 +148,7 @@ func TestRights(t *testing.T) {
 		}
 	}
 	admin.BearerToken = "nobody's"
-	b, err := kubernetes.New(admin, nil)
+	b, err := kubernetes.New(admin, &kubernetes.Options{Namespace: "default"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,4 +170,22 @@ func TestFaultsOfWrites(t *testing.T) {
 	o := kubernetes.Options{Prefix: coordtest.Name(t)}
 	c := newClient(t, k, o)
 	rig.CheckWrites(t, rigClient{c}, c.live(t), newClient(t, k, o).live(t), "faults-of-writes", false)
+}
+
+// A syncBuffer is a buffer for concurrent use.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
 }

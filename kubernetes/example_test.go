@@ -20,7 +20,7 @@ func Example() {
 		log.Print(err)
 		return
 	}
-	b, err := kubernetes.New(cfg, &kubernetes.Options{Namespace: os.Getenv("POD_NAMESPACE")})
+	b, err := kubernetes.New(cfg, nil) // in the namespace of the Pod
 	if err != nil {
 		log.Print(err)
 		return

@@ -7,3 +7,6 @@ func SessionName(b *Backend) string {
 	}
 	return ""
 }
+
+// RecordName returns the name of the object that a record is.
+func RecordName(b *Backend, name string) string { return b.recordName(name) }

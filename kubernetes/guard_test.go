@@ -39,7 +39,7 @@ func newHolder(t *testing.T, k *coordtest.Kubernetes, prefix string) (*kubernete
 	}
 	h := &holder{held: make(chan struct{}), letGo: make(chan struct{}), late: make(chan int, 1)}
 	cfg.WrapTransport = func(rt http.RoundTripper) http.RoundTripper { h.RoundTripper = rt; return h }
-	b, err := kubernetes.New(cfg, &kubernetes.Options{Prefix: prefix, TTL: ttl})
+	b, err := kubernetes.New(cfg, &kubernetes.Options{Namespace: "default", Prefix: prefix, TTL: ttl})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,11 +117,15 @@ func patches(value string) func(*http.Request) bool {
 	}
 }
 
-// A guarded write, or a pin, that is held up until the next one leads is refused, whoever has taken out the leader.
+// A guarded write, or a pin, that is held up until the next one leads is refused, whoever has taken out the leader; so is one that is held up
+// until the leader was pinned, which a migration then carries the records of.
 func TestLateWrite(t *testing.T) {
 	k := sharedKubernetes(t)
-	for _, how := range []string{"silent", "closed", "left", "session removed", "member removed"} {
+	for _, how := range []string{"silent", "closed", "left", "session removed", "member removed", "pinned"} {
 		for _, what := range []string{"record", "new record", "header", "pin", "item"} {
+			if how == "pinned" && what == "pin" {
+				continue
+			}
 			t.Run(strings.ReplaceAll(how+", "+what, " ", "-"), func(t *testing.T) {
 				t.Parallel()
 				lateWrite(t, k, how, what)
@@ -187,11 +191,18 @@ func lateWrite(t *testing.T, k *coordtest.Kubernetes, how, what string) {
 		err = do(ctx, other.admin, http.MethodDelete, leases+"/"+kubernetes.SessionName(b), "", nil)
 	case "member removed":
 		err = operator.Remove(ctx, m)
+	case "pinned":
+		err = x.Pin(t.Context(), m, backend.Header{}, backend.Absent)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	first(t, y, n)
+	stand := 1
+	if how == "pinned" {
+		stand = 2
+	} else {
+		first(t, y, n)
+	}
 	close(h.letGo)
 	t.Logf("the late request is answered with status %d", <-h.late)
 	cancel()
@@ -203,9 +214,70 @@ func lateWrite(t *testing.T, k *coordtest.Kubernetes, how, what string) {
 	if err := errors.Join(err2, err3, err4); err != nil {
 		t.Fatal(err)
 	}
-	if string(r.Value) == "late" || l.Header.Sealed != "" || len(l.Members) != 1 || len(items.Members) != 1 {
+	if string(r.Value) == "late" || l.Header.Sealed != "" || len(l.Members) != stand || len(items.Members) != 1 {
 		t.Errorf("it took effect after the next one led: record %q, line %+v, items %v; its caller was told: %v", r.Value, l, items.Members, err)
 	}
+}
+
+// If the record of a line is deleted while its leader stands, and with it the list of what the leader's writes may reach, the leader lists
+// them anew when it has been told.
+func TestListedAnew(t *testing.T) {
+	t.Parallel()
+	k := sharedKubernetes(t)
+	name := coordtest.Name(t)
+	b, h := newHolder(t, k, name)
+	other := newClient(t, k, kubernetes.Options{Prefix: name})
+	x, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	y := other.live(t)
+	m, n := join(t, x, "e", "x"), join(t, y, "e", "y")
+	first(t, x, m)
+	put := func(value string) error {
+		_, err := x.Put(t.Context(), "r", []byte(value), &backend.If{Member: m})
+		return err
+	}
+	if err := put("before"); err != nil {
+		t.Fatal(err)
+	}
+	p, err := x.Ahead(t.Context(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go x.WatchPlace(t.Context(), m, &p)
+	record := leases + "/" + kubernetes.RecordName(b, "e")
+	if err := do(t.Context(), other.admin, http.MethodDelete, record, "", nil); err != nil {
+		t.Fatal(err)
+	}
+	for begun := time.Now(); ; {
+		if err := put("between"); err != nil {
+			t.Fatal(err)
+		}
+		if do(t.Context(), other.admin, http.MethodGet, record, "", nil) == nil {
+			break
+		}
+		if time.Since(begun) > 2*ttl {
+			t.Fatal("the leader is never told that the list of what it may reach has gone")
+		}
+	}
+	h.hold(patches("late"))
+	written := make(chan error, 1)
+	go func() { written <- put("late") }()
+	select {
+	case <-h.held:
+	case err := <-written:
+		t.Fatalf("it was not held: %v", err)
+	}
+	if err := do(t.Context(), other.admin, http.MethodDelete, leases+"/"+kubernetes.SessionName(b), "", nil); err != nil {
+		t.Fatal(err)
+	}
+	first(t, y, n)
+	close(h.letGo)
+	if status := <-h.late; status != http.StatusConflict {
+		t.Errorf("the late write is answered with status %d, want %d", status, http.StatusConflict)
+	}
+	<-written
 }
 
 // A join whose request arrives when its member was to leave, or when its session has ended, leaves nobody in line.

@@ -62,7 +62,7 @@ func handoverOf(b *testing.B, k *coordtest.Kubernetes, n int, as kubernetes.Form
 		if err != nil {
 			b.Fatal(err)
 		}
-		c, err := kubernetes.New(cfg, &kubernetes.Options{Prefix: prefix, TTL: 15 * time.Second, As: as})
+		c, err := kubernetes.New(cfg, &kubernetes.Options{Namespace: "default", Prefix: prefix, TTL: 15 * time.Second, As: as})
 		if err != nil {
 			b.Fatal(err)
 		}

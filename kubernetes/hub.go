@@ -33,6 +33,7 @@ type stream struct {
 type waiter struct {
 	c        chan struct{}      // has room for one
 	relevant func(e event) bool // called with the hub locked
+	member   string             // the key of the member that waits, or empty; it looks at once if that has gone already
 }
 
 func newWaiter(relevant func(e event) bool) *waiter {
@@ -166,7 +167,7 @@ func (h *hub) await(ctx context.Context, w *waiter, selectors []string, since in
 	defer leave()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	for told := missed || !looked; ; {
+	for told := missed || !looked || h.s.hasGone(w.member); ; {
 		if told {
 			if done, err := look(); done || err != nil {
 				return err

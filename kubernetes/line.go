@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/succession-dev/succession/backend"
 )
@@ -154,7 +153,7 @@ func (s *session) head(ctx context.Context, line string) (backend.Line, error) {
 }
 
 // WatchLine blocks until other members stand in the line than in after; see [backend.Session]. It watches the line. The members
-// of a session that has ended are deleted by whoever has ended it; meanwhile this session looks at all of them.
+// of a session that has ended are deleted by whoever has ended it.
 func (s *session) WatchLine(ctx context.Context, line string, after backend.Line) (l backend.Line, err error) {
 	known := make(map[string]bool)
 	for _, m := range after.Members {
@@ -178,10 +177,7 @@ func (s *session) WatchLine(ctx context.Context, line string, after backend.Line
 	err = s.hub.await(ctx, w, selectors, 0, func() (bool, error) {
 		l, err = s.Line(ctx, line)
 		return err == nil && !l.SameMembers(after), err
-	}, func() time.Duration {
-		s.lookSoon()
-		return s.b.o.TTL / 2
-	})
+	}, nil)
 	return l, err
 }
 

@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -94,7 +95,7 @@ func (b *Backend) lockSeconds() int64 {
 }
 
 // given is how long a lock that nobody holds is left to who held it before, in parts of the time that this one has given it: a leader of
-// client-go whose lock another one has cleared takes it back when it renews it.
+// client-go whose lock another one has cleared takes it back when it renews it, which is once in its RetryPeriod: by default 2 s of 15 s.
 const given = 5
 
 // givenUnknown is that time where nobody knows who held the lock, by client-go's defaults.
@@ -152,6 +153,25 @@ func (b *Backend) stranger(line string, o *object) string {
 	return o.Spec.HolderIdentity
 }
 
+// nobodyBeside fails if somebody holds the Lease for which candidates of client-go compete in an election: one of them, or a leader of
+// ours that was opened beside them. It is for a backend without the format.
+func (s *session) nobodyBeside(ctx context.Context, line string) error {
+	name, err := s.b.lockName(line)
+	if err != nil {
+		return nil // no Lease has such a name
+	}
+	o, err := s.get(ctx, name, whole)
+	if err != nil || o == nil || o.Spec.HolderIdentity == "" || slices.ContainsFunc(kinds, o.has) {
+		return err
+	}
+	if s.b.isOurs(line, o) {
+		if stands, err := s.inLine(ctx, o.Spec.HolderIdentity[strings.LastIndex(o.Spec.HolderIdentity, "_")+1:]); err != nil || !stands {
+			return err // it has left the Lease to the next one, which does not need it
+		}
+	}
+	return fmt.Errorf("%w: %.100q holds the Lease %s, and candidates of client-go would not wait behind a member that stays; stop them, and delete that Lease", errors.ErrUnsupported, o.Spec.HolderIdentity, name)
+}
+
 func (x *lockSight) left() time.Duration { return x.wait - clock.Since(x.since) }
 
 // holding returns the lock that the session holds for m, or nil.
@@ -172,6 +192,9 @@ func (s *session) takeLock(ctx context.Context, m backend.Member) (ahead *backen
 		return nil, err
 	}
 	return kit.Retry(ctx, s.b.o.backoff(), func(err error) bool { return lost(err) || changed(err) }, func(ctx context.Context) (*backend.Member, error) {
+		if s.hasGone(m.Key) {
+			return nil, backend.ErrNotMember
+		}
 		if l := s.holding(m); l != nil {
 			if l.lease.Left() > 0 {
 				return nil, nil
@@ -183,8 +206,12 @@ func (s *session) takeLock(ctx context.Context, m backend.Member) (ahead *backen
 		if err != nil {
 			return nil, err
 		}
-		if o != nil && slices.ContainsFunc([]string{sessionLabel, memberLabel, recordLabel}, o.has) {
+		if o != nil && slices.ContainsFunc(kinds, o.has) {
 			return nil, fmt.Errorf("%w name %q: the Lease %s is one of this package's own", backend.ErrInvalid, m.Line, name)
+		}
+		if o != nil && s.b.stranger(m.Line, o) != "" && time.Duration(o.Spec.LeaseDurationSeconds)*time.Second < s.b.o.TTL {
+			return nil, fmt.Errorf("%w: ttl %v is longer than the LeaseDuration of %d s with which %.100q holds the Lease %s: some candidates of client-go would wait no longer than that for us; choose a ttl that is not longer",
+				backend.ErrInvalid, s.b.o.TTL, o.Spec.LeaseDurationSeconds, o.Spec.HolderIdentity, name)
 		}
 		s.mu.Lock()
 		mine := s.mine(m) != nil

@@ -111,13 +111,16 @@ func (s *session) renewLock(l *lock) error {
 	}
 }
 
-// forsake makes the member of a lock that the session has lost leave its line. In this process it has gone at once.
+// forsake makes the member of a lock that the session has lost leave its line. In this process it has gone at once. The deadline of
+// the lock goes on to count until the member is removed, so that a deadline that has passed stays passed while somebody may still
+// believe that the member leads.
 func (s *session) forsake(l *lock) {
 	m := l.member
 	s.mu.Lock()
-	held, mine := s.dropLocked(l), s.mine(m) // from then on the deadline may be later again
+	held, mine := s.dropLocked(l), s.mine(m)
 	if held {
 		s.past.member(m.Key)
+		s.forsaken[l] = true
 	}
 	s.mu.Unlock()
 	if !held {
@@ -138,6 +141,7 @@ func (s *session) forsake(l *lock) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.own, m.Key)
+		delete(s.forsaken, l) // from then on the deadline may be later again
 	})
 }
 
@@ -218,12 +222,15 @@ func (s *session) clear(ctx context.Context, l *lock) error {
 	return err
 }
 
-// left is the time until the deadline: that of the session, or of a lock that it holds.
+// left is the time until the deadline: that of the session, or of a lock that it holds or has lost.
 func (s *session) left() time.Duration {
 	left := s.lease.Left()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range s.locks {
+		left = min(left, l.lease.Left())
+	}
+	for l := range s.forsaken {
 		left = min(left, l.lease.Left())
 	}
 	return left

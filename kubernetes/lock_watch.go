@@ -41,6 +41,7 @@ func (s *session) watchLock(ctx context.Context, m backend.Member, p *backend.Pl
 		}
 		return false
 	})
+	w.member = m.Key
 	selectors := []string{ofLabel + "=" + s.name, ofLabel + "=" + record, lockSelector(name)}
 	return s.hub.await(ctx, w, selectors, since, func() (bool, error) {
 		now := ""

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -216,5 +217,104 @@ func TestLostAnswers(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A write that its caller has given up is not made anew over what another one has been told was written: whatever it meets when it goes on.
+func TestGivenUp(t *testing.T) {
+	t.Parallel()
+	k := sharedKubernetes(t)
+	for _, method := range []string{http.MethodPatch, http.MethodGet} {
+		for _, guarded := range []bool{false, true} {
+			t.Run(fmt.Sprint(method, " guarded=", guarded), func(t *testing.T) {
+				t.Parallel()
+				name := coordtest.Name(t)
+				cfg, err := configOf(k, k.Addrs()[0], coordtest.KubernetesToken)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p := &pausing{reached: make(chan struct{}), letGo: make(chan struct{}), match: func(req *http.Request) bool {
+					return req.Method == method && strings.Contains(req.URL.Path, "/record-")
+				}}
+				cfg.WrapTransport = func(rt http.RoundTripper) http.RoundTripper { p.RoundTripper = rt; return p }
+				b, err := kubernetes.New(cfg, &kubernetes.Options{Namespace: "default", TTL: ttl})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer b.Close()
+				s, err := b.Session(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				other := newClient(t, k, kubernetes.Options{}).live(t)
+				m := join(t, s, name, "x")
+				var cond *backend.If
+				if guarded {
+					cond = &backend.If{Member: m}
+				}
+				if _, err := s.Put(t.Context(), name+"-record", []byte("first"), cond); err != nil {
+					t.Fatal(err)
+				}
+				ctx, giveUp := context.WithCancel(t.Context())
+				gaveUp := make(chan error, 1)
+				p.armed.Store(true)
+				go func() {
+					_, err := s.Put(ctx, name+"-record", []byte("given up"), cond)
+					gaveUp <- err
+				}()
+				<-p.reached
+				giveUp()
+				if err := <-gaveUp; !errors.Is(err, context.Canceled) {
+					t.Errorf("who gives up is told %v", err)
+				}
+				v, err := other.Put(t.Context(), name+"-record", []byte("told"), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				close(p.letGo)
+				time.Sleep(ttl / 3) // a write made anew would follow at once
+				if r, err := other.Get(t.Context(), name+"-record"); err != nil || r.Version != v {
+					t.Errorf("the record is %q (%v), and the other one was told that it has written", r.Value, err)
+				}
+			})
+		}
+	}
+}
+
+// Who waits behind many members of one session that has ended does not ask for each of them.
+func TestManyGone(t *testing.T) {
+	t.Parallel()
+	k := sharedKubernetes(t)
+	o := kubernetes.Options{Prefix: coordtest.Name(t), TTL: 10 * time.Second}
+	a, b := newClient(t, k, o), newClient(t, k, o)
+	var reads atomic.Int64
+	b.lost = func(req *http.Request) bool {
+		if req.Method == http.MethodGet && req.URL.RawQuery == "" {
+			reads.Add(1)
+		}
+		return false
+	}
+	x, y := a.live(t), b.live(t)
+	for range 20 {
+		join(t, x, "e", "x")
+	}
+	m := join(t, y, "e", "y")
+	p, err := y.Ahead(t.Context(), m)
+	if err != nil || p.First {
+		t.Fatal(p, err)
+	}
+	if err := a.Expire(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	reads.Store(0)
+	for !p.First {
+		if err := y.WatchPlace(within(t, o.TTL), m, &p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := reads.Load(); n > 12 {
+		t.Errorf("behind 20 members of a session that has ended %d objects were read, one by one", n)
+	} else {
+		t.Log(n)
 	}
 }

@@ -125,6 +125,7 @@ func open(k *coordtest.Kubernetes, addr string, o kubernetes.Options) (*client, 
 	cfg.Host = "https://" + c.proxy.Addr()
 	cfg.WrapTransport = func(rt http.RoundTripper) http.RoundTripper { return &observed{rt, c} }
 	o.TTL = cmp.Or(o.TTL, ttl)
+	o.Namespace = "default"
 	if c.Backend, err = kubernetes.New(cfg, &o); err != nil {
 		c.proxy.Close()
 		return nil, err

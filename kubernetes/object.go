@@ -39,6 +39,9 @@ const (
 	claimLabel = domain + "claim" // of claims: the key of the item
 )
 
+// kinds are the labels of which each object of this package has one.
+var kinds = []string{sessionLabel, memberLabel, recordLabel}
+
 // The annotations.
 const (
 	nameNote     = domain + "name"     // of the line or the record

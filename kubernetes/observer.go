@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/succession-dev/succession/backend/kit/backoff"
@@ -23,6 +24,13 @@ type sight struct {
 type past struct {
 	members  memory // by key
 	sessions memory // by UID
+}
+
+// hasGone reports whether this session knows that a member has gone.
+func (s *session) hasGone(key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.past.members.has(key)
 }
 
 func (p *past) member(key string)  { p.members.add(key) }
@@ -54,6 +62,12 @@ func (s *session) observe(e event) {
 	case e.has(memberLabel):
 		if e.deleted {
 			s.past.member(e.Metadata.Name)
+		}
+	case e.has(recordLabel):
+		if e.deleted { // and what it has listed: members of its line are listed anew with their next writes
+			for _, m := range s.own {
+				m.guarded = nil
+			}
 		}
 	case !e.has(sessionLabel):
 	case uid == s.uid:
@@ -142,13 +156,20 @@ func (s *session) collect(members []*object) {
 	}
 }
 
-// sweep deletes members of a session that has ended. Nothing depends on it but room.
+// sweep deletes members of a session that has ended, a few at a time. Nothing depends on it but room.
 func (b *Backend) sweep(ctx context.Context, keys []string) {
-	for _, key := range keys {
-		if gone(b.wire.remove(ctx, b.o.attempt(), key, "", "")) != nil {
-			return
-		}
+	const atOnce = 8
+	var each sync.WaitGroup
+	for i := range min(atOnce, len(keys)) {
+		each.Go(func() {
+			for j := i; j < len(keys); j += atOnce {
+				if gone(b.wire.remove(ctx, b.o.attempt(), keys[j], "", "")) != nil {
+					return
+				}
+			}
+		})
 	}
+	each.Wait()
 }
 
 // guards is how many sessions of a prefix watch over all of them.
@@ -214,21 +235,6 @@ func (s *session) look(l listing) (rank int) {
 	slices.Sort(names)
 	rank, _ = slices.BinarySearch(names, s.name)
 	return rank
-}
-
-// lookSoon looks at all sessions if it has not done so for half a session time. It does not block.
-func (s *session) lookSoon() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.looked.IsZero() && clock.Since(s.looked) < s.b.o.TTL/2 {
-		return
-	}
-	s.looked = clock.Now()
-	s.Go(func() {
-		if l, err := s.b.wire.list(s.Context(), s.b.o.attempt(), sessionLabel+"="+s.b.space, metadata); err == nil {
-			s.look(l)
-		}
-	})
 }
 
 // orphans deletes members whose sessions are there no more.
@@ -310,17 +316,19 @@ func (s *session) counts(m, x *object, uid string) (counts, alive bool) {
 // its way any more; see [session.settled].
 func (s *session) outlives(ctx context.Context, m *object) (bool, error) {
 	record, err := s.settled(ctx, m.note(nameNote))
-	if err != nil {
-		return false, err
-	}
+	return err == nil && s.survives(m, record), err
+}
+
+// survives reports whether a member is pinned, whose session had ended before the record of its line was settled.
+func (s *session) survives(m, record *object) bool {
 	if m.isPinned(record) {
 		s.Go(func() { _ = s.makeItem(s.Context(), m.Metadata.Name) })
-		return true, nil
+		return true
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.past.member(m.Metadata.Name)
-	s.mu.Unlock()
-	return false, nil
+	return false
 }
 
 // told tells those who wait for a session of an event that this process has brought about.
@@ -332,13 +340,13 @@ func (h *hub) told(session string, e event) {
 	}
 }
 
-// deaf opens the watch of a session anew, if there is one that has been open for a while, and has those look who wait for it: it has not
-// told of renewals. Whatever else it should have told, they have missed as well.
-func (h *hub) deaf(session string, while time.Duration) {
+// deaf opens the watch of a session or a record anew, if there is one that has been open for a while, and has those look who wait for it: it
+// has not told of renewals, or of a change. Whatever else it should have told, they have missed as well.
+func (h *hub) deaf(of string, while time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if x := h.streams[ofLabel+"="+session]; x != nil && clock.Since(x.opened) > while {
-		h.s.b.o.Logger.Warn("a watch tells of nothing, opening it anew", "session", session)
+	if x := h.streams[ofLabel+"="+of]; x != nil && clock.Since(x.opened) > while {
+		h.s.b.o.Logger.Warn("a watch tells of nothing, opening it anew", "of", of)
 		if x.again != nil {
 			x.again()
 		}

@@ -75,16 +75,19 @@ func configOf(u *coordinator.URL) (*rest.Config, *Options, error) {
 	return cfg, o, nil
 }
 
-// podNamespace is where a pod finds its namespace.
-const podNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+// namespaceOfPod returns the namespace of the pod that this process runs in.
+func namespaceOfPod() (string, error) {
+	name, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+	return strings.TrimSpace(string(name)), err
+}
 
 // load reads the configuration of a client, and the namespace that it names.
 func load(file, context string) (*rest.Config, string, error) {
 	if file == "" && context == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
 		cfg, err := rest.InClusterConfig()
 		if err == nil {
-			namespace, err := os.ReadFile(podNamespace)
-			return cfg, strings.TrimSpace(string(namespace)), err
+			namespace, err := namespaceOfPod()
+			return cfg, namespace, err
 		}
 		if !errors.Is(err, rest.ErrNotInCluster) {
 			return nil, "", err

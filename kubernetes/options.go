@@ -25,13 +25,15 @@ const (
 
 // Options are the settings of a [Backend]. The zero value and nil are the defaults.
 type Options struct {
-	// Namespace is where everything is kept. Empty means the one of the pod, or of the kubeconfig's context.
+	// Namespace is where everything is kept. Empty means that of the pod; outside of pods it must be set. [Open] also knows the one of a
+	// kubeconfig's context.
 	Namespace string
 
 	// Prefix begins the names of all elections and records. Those who are to stand in one line use the same. It may be empty.
 	Prefix string
 
-	// As is another library whose candidates may lead, too: [ClientGo], or empty for none. All who stand in one line say the same.
+	// As is another library whose candidates may lead, too: [ClientGo], or empty for none. All who stand in one line say the same. Beside
+	// client-go, TTL must not be longer than the LeaseDuration of its candidates.
 	As Format
 
 	// TTL is the session time: other sessions end one whose renewals they have not seen for that long, and a twentieth
@@ -54,7 +56,12 @@ func (o *Options) filled() (*Options, error) {
 	f.TTL = cmp.Or(f.TTL, defaultTTL)
 	f.ConnectTimeout = cmp.Or(f.ConnectTimeout, defaultConnect)
 	f.Logger = logs.Or(f.Logger)
-	f.Namespace = cmp.Or(f.Namespace, "default")
+	if f.Namespace == "" {
+		var err error
+		if f.Namespace, err = namespaceOfPod(); err != nil {
+			return nil, fmt.Errorf("%w: Namespace is empty, and this is no pod: %w", backend.ErrInvalid, err)
+		}
+	}
 	switch {
 	case f.TTL < minTTL || f.TTL > maxTTL:
 		return nil, fmt.Errorf("%w: TTL %v is not between %v and %v", backend.ErrInvalid, f.TTL, minTTL, maxTTL)

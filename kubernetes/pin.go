@@ -13,13 +13,17 @@ import (
 )
 
 // Pin makes m outlive the session, and writes the header; see [backend.Pinner]. Both are one write of the record of the line,
-// which m guards. Afterwards the member is made an item, so that nobody has to read the record to know.
+// which m guards. Then it stamps what other writes that m guards may reach. Afterwards the member is made an item, so that nobody has
+// to read the record to know.
 func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
 	if s.b.beside() {
 		return fmt.Errorf("%w: candidates of client-go would not wait behind a member that stays; stop them, and open the backend without as=%s", errors.ErrUnsupported, ClientGo)
 	}
 	s.pins.Begin(m)
 	_, err := kit.Await(ctx, s.Life, func() (struct{}, error) {
+		if err := s.nobodyBeside(s.Context(), m.Line); err != nil {
+			return struct{}{}, err
+		}
 		sent := false // to pin it, and the answer was lost
 		q := writing{name: m.Line, cond: backend.If{Member: m}, own: entry(m.Key, s.b.recordName(m.Line)+"#"+strings.TrimPrefix(randomName(""), "-"))}
 		return kit.Retry(s.Context(), s.b.o.backoff(), func(err error) bool { return lost(err) || changed(err) }, func(ctx context.Context) (struct{}, error) {
@@ -48,7 +52,7 @@ func (s *session) pin(ctx context.Context, q writing, header []byte, at backend.
 		return fmt.Errorf("%w: member %s was joined by another session", backend.ErrDenied, m.Key)
 	}
 	if value, err := o.value(); pinned && (*sent && s.pins.Alone(m) || err == nil && o.recordVersion() != backend.Absent && bytes.Equal(value, header)) {
-		return nil
+		return s.stampAll(ctx, m, o)
 	}
 	if o.recordVersion() != at {
 		s.giveUp(q, o)
@@ -76,11 +80,28 @@ func (s *session) pin(ctx context.Context, q writing, header []byte, at backend.
 		p.note(pinsNote, listed(append(pins, self.Metadata.UID)))
 	}
 	q.takeBack(p, o)
-	if _, err = s.b.wire.patch(ctx, s.b.o.TTL, o.Metadata.Name, p); err != nil {
+	if o, err = s.b.wire.patch(ctx, s.b.o.TTL, o.Metadata.Name, p); err != nil {
 		*sent = *sent || !pinned && lost(err)
 		return err
 	}
+	*sent = *sent || !pinned
+	if err := s.stampAll(ctx, m, o); err != nil {
+		return err
+	}
 	s.Go(func() { _ = s.makeItem(s.Context(), m.Key) }) // otherwise whoever meets it does so
+	return nil
+}
+
+// stampAll stamps what the record of the line lists for m, which has been pinned. Who pins the leader for good, and then carries the
+// records of the election over to another coordinator, carries all: what m had on its way to them is refused from then on.
+func (s *session) stampAll(ctx context.Context, m backend.Member, record *object) error {
+	for _, e := range record.list(guardsNote) {
+		if key, object := objectOf(e); key == m.Key && base(object) != record.Metadata.Name {
+			if err := s.stamp(ctx, base(object)); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 

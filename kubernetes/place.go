@@ -7,11 +7,14 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
+	"github.com/succession-dev/succession/backend/kit/clock"
 )
 
 // WatchPlace blocks until m stands otherwise than p says; see [backend.Session]. It watches the session of the member in front
 // with all its members, and the record of the line if m is first or the one in front stays when the election moves. While it
-// waits it sends nothing.
+// waits it sends nothing, but for a look at the record once in a session time if it watches that: the record tells nothing by itself
+// from which to know that its watch still tells of it.
 func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
 	if !p.First && strings.HasPrefix(p.Ahead.Key, lockAhead) {
 		return s.watchLock(ctx, m, p)
@@ -47,8 +50,24 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 		// A leader that writes under guard changes the record too, and nothing that concerns a place.
 		return e.Metadata.Name == record && (e.deleted || e.said() != *heard.Load())
 	})
+	w.member = m.Key
 	var due func() time.Duration
-	if !p.First && !p.Ahead.Pinned && uid != s.uid {
+	if p.First || p.Ahead.Pinned {
+		looked := clock.Now()
+		due = func() time.Duration {
+			if left := s.b.o.TTL - clock.Since(looked); left > 0 {
+				return left
+			}
+			looked = clock.Now()
+			s.Go(func() {
+				if o, err := s.b.wire.get(ctx, s.b.o.attempt(), record, metadata); gone(err) == nil && o.said() != *heard.Load() {
+					s.hub.deaf(record, s.b.o.TTL/2)
+					kit.Notify(w.c)
+				}
+			})
+			return s.b.o.TTL
+		}
+	} else if uid != s.uid {
 		due = func() time.Duration { return s.due(uid) }
 	}
 	return s.hub.await(ctx, w, selectors, since, func() (bool, error) {

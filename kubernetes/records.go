@@ -57,6 +57,7 @@ func (s *session) writeRecord(ctx context.Context, name string, cond *backend.If
 	if cond != nil {
 		q.cond = *cond
 	}
+	caller := ctx
 	return kit.Await(ctx, s.Life, func() (v backend.Version, err error) {
 		ctx := s.Context()
 		if q.guarded() {
@@ -75,17 +76,22 @@ func (s *session) writeRecord(ctx context.Context, name string, cond *backend.If
 				}()
 			}
 		}
-		return kit.Retry(ctx, s.b.o.backoff(), changed, func(ctx context.Context) (backend.Version, error) { return s.put(ctx, q) })
+		return kit.Retry(ctx, s.b.o.backoff(), changed, func(ctx context.Context) (backend.Version, error) { return s.put(ctx, caller, q) })
 	})
 }
 
 func (q *writing) guarded() bool { return q.cond.Member != backend.Member{} }
 
-// put writes a record once, at the version that it reads. A guarded one reads it before it looks whether its guard stands.
-func (s *session) put(ctx context.Context, q writing) (backend.Version, error) {
+// put writes a record once, at the version that it reads. A guarded one reads it before it looks whether its guard stands. If the caller
+// has given up by then, nothing is written: a later version may be one of which its writer has been told.
+func (s *session) put(ctx, caller context.Context, q writing) (backend.Version, error) {
 	o, err := s.record(ctx, q.name, metadata)
 	if err != nil {
 		return 0, err
+	}
+	if caller.Err() != nil {
+		s.giveUp(q, o)
+		return 0, context.Cause(caller)
 	}
 	if q.guarded() {
 		if o, err = s.underGuard(ctx, q, o); err != nil {

@@ -10,11 +10,14 @@ import (
 // verbs are what a candidate does with Leases; an observer has a session, too.
 var verbs = []string{"get", "list", "watch", "create", "patch", "delete"}
 
-// rights returns a Role for kubectl apply. Rights are on all Leases of a namespace: the names of members are random.
+// rights returns a Role for kubectl apply. Rights are on all Leases of a namespace: the names of members are random. The namespace is the
+// one that Open takes. Where that is not known the text has one that kubectl refuses.
 func rights(u *coordinator.URL, _ string) string {
-	namespace := "default"
+	namespace := "NAMESPACE # that of the pods"
 	if len(u.Hosts) == 1 {
 		namespace = u.Hosts[0]
+	} else if _, o, err := configOf(u); err == nil {
+		namespace = o.Namespace
 	}
 	return fmt.Sprintf(`apiVersion: rbac.authorization.k8s.io/v1
 kind: Role

@@ -1,10 +1,14 @@
 package kubernetes
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"testing"
 
+	"k8s.io/client-go/rest"
+
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/coordinator"
 )
 
@@ -41,6 +45,7 @@ contexts: [{name: one, context: {cluster: c, user: u, namespace: team}}, {name: 
 		"kubernetes:///app/x?kubeconfig=" + config:                  "team app/x",
 		"kubernetes://?context=two&kubeconfig=" + config:            "default ",
 		"kubernetes://prod?context=three&kubeconfig=" + config:      `!three`,
+		"kubernetes:///app/x":                                       "!there is no kubeconfig",
 		"kubernetes://prod":                                         "!there is no kubeconfig",
 		"kubernetes://prod?kubeconfig=" + dir + "/none":             "!no such file",
 		"kubernetes://prod:6443/?kubeconfig=" + config:              "!write kubernetes://NAMESPACE/PREFIX",
@@ -60,8 +65,26 @@ contexts: [{name: one, context: {cluster: c, user: u, namespace: team}}, {name: 
 			got = b.o.Namespace + " " + b.o.Prefix
 			b.Close()
 		}
+		if err == nil && !strings.Contains(rights(u, "e"), "\n  namespace: "+strings.Fields(want)[0]+"\n") {
+			t.Errorf("%s: the rights are in another namespace:\n%s", raw, rights(u, "e"))
+		}
+		if err != nil && len(u.Hosts) == 0 && !strings.Contains(rights(u, "e"), "\n  namespace: NAMESPACE ") {
+			t.Errorf("%s: the rights name a namespace that nobody knows:\n%s", raw, rights(u, "e"))
+		}
 		if says, bad := strings.CutPrefix(want, "!"); bad && (err == nil || !strings.Contains(err.Error(), says)) || !bad && got != want {
 			t.Errorf("%s: %q, %v; want %q", raw, got, err, want)
+		}
+	}
+}
+
+// Outside of a pod New has to be told the namespace: with another one than Open takes, two would lead.
+func TestNamespace(t *testing.T) {
+	if _, err := namespaceOfPod(); err == nil {
+		t.Skip("this is a pod")
+	}
+	for _, o := range []*Options{nil, {}, {Prefix: "app"}} {
+		if _, err := New(&rest.Config{Host: "https://h"}, o); !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), "Namespace is empty") {
+			t.Errorf("with %+v: %v, want ErrInvalid", o, err)
 		}
 	}
 }

@@ -69,7 +69,7 @@ func TestRotation(t *testing.T) {
 	write(tokenFile, "first")
 	write(caFile, ca)
 	const ttl = 2 * time.Second
-	b, err := New(&rest.Config{Host: s.URL, BearerTokenFile: tokenFile, TLSClientConfig: rest.TLSClientConfig{CAFile: caFile}}, &Options{TTL: ttl})
+	b, err := New(&rest.Config{Host: s.URL, BearerTokenFile: tokenFile, TLSClientConfig: rest.TLSClientConfig{CAFile: caFile}}, &Options{Namespace: "default", TTL: ttl})
 	if err != nil {
 		t.Fatal(err)
 	}

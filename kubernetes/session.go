@@ -44,11 +44,12 @@ type session struct {
 	past      past                 // what is known to have gone
 	sights    map[string]sight     // of other sessions, by UID
 	locks     map[string]*lock     // that this session holds, by line; see [ClientGo]
+	forsaken  map[*lock]bool       // that it has lost: their deadlines count until their members have been removed
 	locksSeen map[string]lockSight // by line
 	echo      int64                // the version of the object that the watch of this session has told of last
 	renewed   int64                // the version after a renewal, which it should have told of a session time later
 	proved    clock.Instant        // when renewed was noted
-	looked    clock.Instant        // when it last listed all sessions
+	unrenewed error                // why the last renewal was not answered as it ought to be; nil if it was
 }
 
 var (
@@ -70,7 +71,7 @@ func (b *Backend) begin(ctx context.Context) (*session, error) {
 		b.checked = true
 	}
 	s := &session{b: b, name: randomName("session"), own: make(map[string]*own), sights: make(map[string]sight),
-		locks: make(map[string]*lock), locksSeen: make(map[string]lockSight)}
+		locks: make(map[string]*lock), forsaken: make(map[*lock]bool), locksSeen: make(map[string]lockSight)}
 	s.hub = hub{s: s, streams: make(map[string]*stream)}
 	before := b.wire.seen.Load()
 	o := newLease(s.name, s.name, map[string]string{sessionLabel: b.space})
@@ -177,7 +178,7 @@ func (s *session) reread(ctx context.Context) error {
 	return nil
 }
 
-// release deletes the session's object, and then what is left of its members. It tries for a TTL: then other sessions end it.
+// release deletes the session's object, and then, side by side, what is left of its members, and the locks. It tries for a TTL: then other sessions end it.
 func (s *session) release(ctx context.Context) error {
 	s.b.o.Logger.Info("session ended", "session", s.name, "why", s.Ended())
 	ctx, cancel := context.WithTimeout(ctx, s.b.o.TTL)
@@ -192,12 +193,14 @@ func (s *session) release(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var each sync.WaitGroup
 	for _, l := range s.held() {
 		if s.drop(l) {
-			_ = s.releaseLock(ctx, l) // otherwise it runs out
+			each.Go(func() { _ = s.releaseLock(ctx, l) }) // otherwise it runs out
 		}
 	}
-	s.b.sweep(ctx, s.members())
+	each.Go(func() { s.b.sweep(ctx, s.members()) })
+	each.Wait()
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -29,6 +30,7 @@ type wire struct {
 	base  *url.URL // of the API server
 	path  string   // of the Leases of the namespace, below base
 	where string   // the namespace, for errors
+	log   *slog.Logger
 
 	// seen is the largest resource version that any answer has had. Lists are asked for that one or a later one, so that this process
 	// never sees an earlier state than it has seen before, whichever of several API servers answers.
@@ -37,6 +39,7 @@ type wire struct {
 	mu      sync.Mutex
 	granted map[string]bool          // what the API server has done for this client, by verb
 	refused map[string]clock.Instant // since when it refuses to
+	said    map[string]bool          // which refusals were logged
 }
 
 const (
@@ -62,7 +65,8 @@ func newWire(cfg *rest.Config, o *Options) (*wire, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w configuration: %w", backend.ErrInvalid, err)
 	}
-	return &wire{granted: make(map[string]bool), refused: make(map[string]clock.Instant), http: client, base: base, where: o.Namespace, path: "/apis/" + apiVersion + "/namespaces/" + o.Namespace + "/" + resource}, nil
+	return &wire{granted: make(map[string]bool), refused: make(map[string]clock.Instant), said: make(map[string]bool),
+		log: o.Logger, http: client, base: base, where: o.Namespace, path: "/apis/" + apiVersion + "/namespaces/" + o.Namespace + "/" + resource}, nil
 }
 
 func (w *wire) close() { w.http.CloseIdleConnections() }
@@ -228,13 +232,15 @@ func (w *wire) grants(verb string) {
 	defer w.mu.Unlock()
 	w.granted[verb] = true
 	delete(w.refused, verb)
+	delete(w.said, verb)
 }
 
 // deniedFor is how long a refusal may pass of what the API server has done before. One that has just been started refuses what it
 // allows, until it knows the roles that there are, and so do servers to which it passes such questions on.
 const deniedFor = 30 * time.Second
 
-// passing returns err, or, if it may pass, an error that does.
+// passing returns err, or, if it may pass, an error that does. A refusal that does not pass is logged once: what this package does of its
+// own accord, such as to end a session that has crashed, has no caller who could be told.
 func (w *wire) passing(verb string, err error) error {
 	if !errors.Is(err, backend.ErrDenied) {
 		return err
@@ -245,6 +251,10 @@ func (w *wire) passing(verb string, err error) error {
 		w.refused[verb] = clock.Now()
 	}
 	if !w.granted[verb] || clock.Since(w.refused[verb]) > deniedFor {
+		if !w.said[verb] {
+			w.said[verb] = true
+			w.log.Error("the API server refuses what an election needs", "verb", verb, "why", err)
+		}
 		return err
 	}
 	return fmt.Errorf("%w: it has allowed this before, and may not be ready: %v", backend.ErrUnavailable, err)

@@ -115,7 +115,7 @@ func fake(t *testing.T, handle http.HandlerFunc) *rest.Config {
 // sessionOf opens a session at a server.
 func sessionOf(t *testing.T, cfg *rest.Config) error {
 	t.Helper()
-	b, err := New(cfg, &Options{TTL: time.Second, ConnectTimeout: time.Second})
+	b, err := New(cfg, &Options{Namespace: "default", TTL: time.Second, ConnectTimeout: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestGoneByWord(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o, err := (&Options{}).filled()
+			o, err := (&Options{Namespace: "default"}).filled()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -171,7 +171,7 @@ func TestGoneByWord(t *testing.T) {
 		`{"kind":"Status","status":"Success","details":{"name":"y"}}`:           false,
 		`{"ok":true}`: false, `{}`: false, `<html>hello</html>`: false, ``: false,
 	} {
-		o, err := (&Options{}).filled()
+		o, err := (&Options{Namespace: "default"}).filled()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -211,7 +211,7 @@ func TestDeniedForAWhile(t *testing.T) {
 			<-r.Context().Done()
 		}
 	})
-	b, err := New(cfg, &Options{TTL: 4 * time.Second, ConnectTimeout: 2 * time.Second})
+	b, err := New(cfg, &Options{Namespace: "default", TTL: 4 * time.Second, ConnectTimeout: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -325,3 +325,51 @@ type ownTimeout struct{}
 func (ownTimeout) Error() string   { return "i/o timeout" }
 func (ownTimeout) Timeout() bool   { return true }
 func (ownTimeout) Temporary() bool { return true }
+
+// A write that waits for a connection, and that its caller gives up, is not sent afterwards, over what others have been told was written.
+func TestGivenUp(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	c := newClient(t, addr, postgres.Options{TTL: 4 * ttl})
+	s, other := c.live(t), newClient(t, addr, postgres.Options{TTL: 4 * ttl}).live(t)
+	line := coordtest.Name(t)
+	locker := connect(t, addr)
+	tx, err := locker.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The line's counter, which its joins wait for.
+	if _, err := tx.Exec(t.Context(), "SELECT succession.next($1)", line); err != nil {
+		t.Fatal(err)
+	}
+	joined, before := make(chan error, 8), c.Requests()
+	for range cap(joined) { // more than there are connections
+		go func() {
+			_, err := s.Join(t.Context(), line, "x", "")
+			joined <- err
+		}()
+	}
+	for c.Requests() < before+4 {
+		time.Sleep(time.Millisecond)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), ttl/2)
+	defer cancel()
+	if _, err := s.Put(ctx, line+"-record", []byte("given up"), nil); err == nil || ctx.Err() == nil {
+		t.Fatalf("a write without a connection: %v", err)
+	}
+	v, err := other.Put(t.Context(), line+"-record", []byte("told"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range cap(joined) {
+		if err := <-joined; err != nil {
+			t.Error(err)
+		}
+	}
+	if r, err := s.Get(t.Context(), line+"-record"); err != nil || r.Version != v { // it waits for a connection behind the write
+		t.Errorf("the record is %q (%v), and the other one was told that it has written", r.Value, err)
+	}
+}

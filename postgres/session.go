@@ -242,11 +242,15 @@ func (s *session) ask(c *conn, limit time.Duration, q request) (answer, error) {
 	return s.judge(rows, sent, err)
 }
 
-// once sends a request once, because it must not be done twice.
+// once sends a request once, because it must not be done twice. It is not sent any more if its caller has given up meanwhile, waiting for
+// a connection: others have perhaps been told of what they wrote since.
 func (s *session) once(ctx context.Context, function string, args ...any) (answer, error) {
 	return kit.Await(ctx, s.Life, func() (answer, error) {
 		var a answer
 		err := s.b.wire.with(s.Context(), func(c *conn) (err error) {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
 			a, err = s.ask(c, s.b.o.TTL, request{function: function, args: args})
 			return err
 		})

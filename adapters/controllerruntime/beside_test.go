@@ -25,6 +25,7 @@ import (
 
 	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/lane"
 	"github.com/succession-dev/succession/kubernetes"
@@ -35,6 +36,7 @@ import (
 // lets it. The Lease is watched as well. Where two acted at the same time, what was written into the Lease before says whose doing that was:
 //
 //   - Ours took the lock although its holder had not had its time, or client-go took it from ours by the clock while ours still acted: that is ours, and fails.
+//   - Ours acted on for longer than its watch needs to tell it that another one holds the lock: that is ours, and fails on a machine that is calm.
 //   - A candidate of client-go acts on beyond what its record says, or has cleared the lock of another: that is client-go's, and is counted.
 //
 // It is in this module as it is the only one that links both.
@@ -46,6 +48,9 @@ const (
 	besideRenew = 2 * time.Second
 	besideRetry = 400 * time.Millisecond
 	leasesPath  = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+
+	// For how long a leader of ours may act on when another one has been written into the lock: until its watch has told it.
+	toldWithin = 300 * time.Millisecond
 
 	// By when somebody leads whatever has happened: a watchdog, and no measure.
 	besideAgain = 30 * time.Second
@@ -113,13 +118,15 @@ type contest struct {
 	*testing.T
 	k    *coordtest.Kubernetes
 	name string
+	calm *calm.Monitor
 	mu   sync.Mutex
 	all  []*contender
 	seen []version
 }
 
 func newContest(t *testing.T, k *coordtest.Kubernetes, name string) *contest {
-	c := &contest{T: t, k: k, name: name}
+	c := &contest{T: t, k: k, name: name, calm: calm.Watch(calm.Limit(toldWithin), nil)}
+	t.Cleanup(c.calm.Close)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
@@ -246,7 +253,7 @@ func (c *contest) theirs(release bool) *contender {
 // ours adds a candidate of this project.
 func (c *contest) ours() *contender {
 	return c.add(true, func(ctx context.Context, x *contender, config *rest.Config) {
-		b, err := kubernetes.New(config, &kubernetes.Options{As: kubernetes.ClientGo, TTL: besideTTL})
+		b, err := kubernetes.New(config, &kubernetes.Options{Namespace: "default", As: kubernetes.ClientGo, TTL: besideTTL})
 		if err != nil {
 			c.Error(err)
 			return
@@ -333,6 +340,11 @@ func (c *contest) judge() (v verdict) {
 			}
 		}
 	}
+	for _, a := range all {
+		if a.by.ours && !a.by.dead.Load() {
+			c.actsOn(a)
+		}
+	}
 	// Also where nobody was hurt: how ours took the lock.
 	for i := 1; i < len(c.seen); i++ {
 		if was, now := c.seen[i-1], c.seen[i]; now.ours() && !was.ours() && was.holder != "" {
@@ -346,6 +358,23 @@ func (c *contest) judge() (v verdict) {
 		}
 	}
 	return v
+}
+
+// actsOn fails if a leader of ours acted on although another one holds the lock. The caller holds the lock of the contest.
+func (c *contest) actsOn(a span) {
+	c.Helper()
+	for _, v := range c.seen {
+		on := a.to.Sub(v.at)
+		if v.at.Before(a.from) || on <= toldWithin || v.holder == "" || strings.HasPrefix(v.holder, a.by.name+"_") {
+			continue
+		}
+		if r := c.calm.Since(v.at); r.Disturbed() {
+			c.Logf("calm: not judged: %s acted on for %v after %q was written into the lock: %v", a.by.name, on, v.holder, r)
+		} else {
+			c.Errorf("%s acted on for %v after %q was written into the lock, want %v at most", a.by.name, on, v.holder, toldWithin)
+		}
+		return
+	}
 }
 
 // ourDoing says why the second of two has led too early, if that was our doing. The caller holds the lock.
