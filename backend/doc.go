@@ -197,7 +197,7 @@
 //     that it has counted (L6)? A server that was cut off or paused may go on to answer.
 //   - What ends a session? If nothing at the coordinator counts time, the other sessions must end
 //     it: each of them measures with its own clock how long a number, which only the session itself
-//     changes, has stayed the same.
+//     changes, has stayed the same ([kit.Silence]).
 //   - What happens to sessions when the coordinator itself changes its leader? Can a write that was
 //     acknowledged be missing afterwards?
 //   - Which writes can be made on condition, in one step with the condition? What tells a record that was
@@ -236,6 +236,7 @@
 // [kit.FirstFree]: https://pkg.go.dev/github.com/succession-dev/succession/backend/kit#FirstFree
 // [kit.ClaimedBefore]: https://pkg.go.dev/github.com/succession-dev/succession/backend/kit#ClaimedBefore
 // [kit.PlaceOf]: https://pkg.go.dev/github.com/succession-dev/succession/backend/kit#PlaceOf
+// [kit.Silence]: https://pkg.go.dev/github.com/succession-dev/succession/backend/kit#Silence
 // [coordinator]: https://pkg.go.dev/github.com/succession-dev/succession/backend/coordinator
 // [coordinator.Driver]: https://pkg.go.dev/github.com/succession-dev/succession/backend/coordinator#Driver
 // [coordinator.Register]: https://pkg.go.dev/github.com/succession-dev/succession/backend/coordinator#Register

@@ -91,7 +91,7 @@ func (b *Backend) holds(line, id string) string { return b.lineLabel(line) + " "
 
 // lockSeconds is the time that candidates of client-go wait until they take the lock from us. They measure it by clocks that may be faster.
 func (b *Backend) lockSeconds() int64 {
-	return int64((waited(b.o.TTL) + time.Second - 1) / time.Second)
+	return int64((kit.SilentFor(b.o.TTL) + time.Second - 1) / time.Second)
 }
 
 // given is how long a lock that nobody holds is left to who held it before, in parts of the time that this one has given it: a leader of
@@ -130,7 +130,7 @@ func (s *session) see(line string, o *object) time.Duration {
 	case holder != "" && s.b.isOurs(line, o): // of a member that has gone
 		x.wait = 0
 	case holder != "":
-		x.wait = waited(x.held)
+		x.wait = kit.SilentFor(x.held)
 	case o != nil && o.note(releasedNote) != "" && o.note(releasedNote) == o.Spec.RenewTime: // one of ours has cleared it
 		x.wait = 0
 	case o != nil && x.held == 0:

@@ -7,15 +7,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/backend/kit/clock"
 )
 
 // A sight is a version of another session's object, and since when this process has seen no later one.
 type sight struct {
+	kit.Silence
 	o     *object
-	since clock.Instant
-	asked clock.Instant // when it was asked to be ended; zero if it was not
 	heard clock.Instant // when a watch has told of it last, or it was seen first
 }
 
@@ -50,9 +50,6 @@ func (m *memory) add(name string) {
 
 func (m *memory) has(name string) bool { return m.new[name] || m.old[name] }
 
-// waited is how long a session has to be seen unchanged before it is ended. The twentieth is for clocks of different rates.
-func waited(ttl time.Duration) time.Duration { return ttl + ttl/20 }
-
 // observe notes what an event, a list or an answer says of sessions and members.
 func (s *session) observe(e event) {
 	s.mu.Lock()
@@ -84,7 +81,7 @@ func (s *session) observe(e event) {
 			return
 		}
 		now := clock.Now()
-		x := sight{o: e.object, since: now, heard: was.heard}
+		x := sight{Silence: kit.Silence{Since: now}, o: e.object, heard: was.heard}
 		if !known || e.watched {
 			x.heard = now
 		} else if quiet := e.ttl() * 3 / 4; now.Sub(was.heard) > quiet {
@@ -104,17 +101,12 @@ func (s *session) due(uid string) time.Duration {
 	if !known {
 		return s.b.o.TTL / 4
 	}
-	now, ttl := clock.Now(), x.o.ttl()
-	left := waited(ttl) - now.Sub(x.since)
-	if left > 0 {
-		return left + time.Millisecond
-	}
-	if x.asked.IsZero() || now.Sub(x.asked) > ttl/4 {
-		x.asked = now
+	next, due := x.Due(clock.Now(), x.o.ttl())
+	if due {
 		s.sights[uid] = x
 		s.Go(func() { s.reap(x.o) })
 	}
-	return ttl / 4
+	return next + time.Millisecond
 }
 
 // reap ends a session that was seen unchanged for long enough, if it has not changed since. Its members are then deleted: those
@@ -227,7 +219,7 @@ func (s *session) look(l listing) (rank int) {
 		if !known {
 			continue
 		}
-		if clock.Since(x.since) < waited(x.o.ttl()) {
+		if clock.Since(x.Since) < kit.SilentFor(x.o.ttl()) {
 			names = append(names, x.o.Metadata.Name)
 		}
 		s.due(uid)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/backend/kit/clock"
 )
 
@@ -25,11 +26,10 @@ type observer struct {
 
 // A sight is a number that was seen of a session.
 type sight struct {
+	kit.Silence
 	beat  int64
-	since clock.Instant // when the answer came that first had it
 	ttl   time.Duration
-	lives bool          // the number has changed since the session was first seen
-	asked clock.Instant // when the server was asked to end it; zero if it was not
+	lives bool // the number has changed since the session was first seen
 }
 
 const (
@@ -39,10 +39,6 @@ const (
 
 // window is how many others to look at.
 func (o *observer) window() int { return max(narrow, o.wide) }
-
-// waited is how long the number of a session has to be seen unchanged before it is ended. The
-// twentieth is for clocks of different rates.
-func waited(ttl time.Duration) time.Duration { return ttl + ttl/20 }
 
 // see notes what an answer says, which came at now: the present life, and of some others "ID NUMBER
 // TTL", with commas between. ttl is that of this session.
@@ -59,8 +55,8 @@ func (o *observer) see(now clock.Instant, ttl time.Duration, life, others string
 		}
 		at, known := o.seen[id]
 		if !known || at.beat != beat {
-			at = sight{beat: beat, since: now, ttl: its, lives: known}
-		} else if now.Sub(at.since) > its*3/4 { // some send two heartbeats in their session time
+			at = sight{Silence: kit.Silence{Since: now}, beat: beat, ttl: its, lives: known}
+		} else if now.Sub(at.Since) > its*3/4 { // some send two heartbeats in their session time
 			silent++
 		}
 		if !at.lives {
@@ -95,7 +91,7 @@ func parseOther(text string) (id string, beat int64, ttl time.Duration, ok bool)
 // over reports whether this life has been observed for long enough that a member may be first in
 // its era. held is the longest session time; 0 says that it was known before.
 func (o *observer) over(now clock.Instant, held time.Duration) bool {
-	return held > 0 && now.Sub(o.since) >= waited(held)
+	return held > 0 && now.Sub(o.since) >= kit.SilentFor(held)
 }
 
 // due returns the sessions whose time has come, and how long it is until the next one's time. If
@@ -103,18 +99,12 @@ func (o *observer) over(now clock.Instant, held time.Duration) bool {
 func (o *observer) due(now clock.Instant, most time.Duration) (ids, beats []string, next time.Duration) {
 	next = most
 	for id, at := range o.seen {
-		left := waited(at.ttl) - now.Sub(at.since)
-		if !at.asked.IsZero() {
-			left = at.ttl/4 - now.Sub(at.asked)
+		left, due := at.Due(now, at.ttl)
+		next = min(next, left)
+		if due {
+			ids, beats = append(ids, id), append(beats, strconv.FormatInt(at.beat, 10))
+			o.seen[id] = at
 		}
-		if left > 0 {
-			next = min(next, left)
-			continue
-		}
-		ids, beats = append(ids, id), append(beats, strconv.FormatInt(at.beat, 10))
-		at.asked = now
-		o.seen[id] = at
-		next = min(next, at.ttl/4)
 	}
 	return ids, beats, next
 }
