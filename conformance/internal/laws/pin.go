@@ -45,8 +45,7 @@ var pinRules = []engine.Rule{{
 		c.Shows(t.Soon(), m, next)
 		c.Leave(c.Members()[0])
 		going.Returns(t.Soon())
-		// Gone may also have returned because of the pin, so look at the line.
-		b.First(next, engine.Now)
+		b.First(next, t.Soon()) // Gone may also have returned because of the pin
 		c.Shows(t.Soon(), next)
 	},
 }, {
