@@ -279,27 +279,34 @@ func TestFence(t *testing.T) {
 	}
 }
 
+// standing returns the URL of a coordinator on which a member of another program stands in line for reports, with its session.
+func standing(t *testing.T, id string) (url string, s backend.Session, m backend.Member) {
+	t.Helper()
+	url, c := inMemory(t)
+	b := c.Client("other")
+	t.Cleanup(func() { b.Close() })
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := s.Join(t.Context(), "reports", id, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return url, s, j.Member
+}
+
 // A leader that does not know of requests to resign, as that of another program,
 // stays; the command must say so in time, which is virtual here.
 func TestResignOfOneThatDoesNotHear(t *testing.T) { synctest.Test(t, testResignOfOneThatDoesNotHear) }
 
 func testResignOfOneThatDoesNotHear(t *testing.T) {
-	url, c := inMemory(t)
-	b := c.Client("other")
-	defer b.Close()
-	s, err := b.Session(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := s.Join(t.Context(), "reports", "other", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	url, s, m := standing(t, "other")
 	code, _, stderr := here("--url", url, "resign", "reports", "--wait", "5s")
 	if code != ui.ExitTimeout || !strings.Contains(stderr, "other was asked to resign 5s ago and still leads") {
 		t.Errorf("exit code %d, standard error %q", code, stderr)
 	}
-	if err := s.Pin(t.Context(), m.Member, header.Header{Resign: 1 << 40}.Stored(), versionOf(t, s)); err != nil {
+	if err := s.Pin(t.Context(), m, header.Header{Resign: 1 << 40}.Stored(), versionOf(t, s)); err != nil {
 		t.Fatal(err)
 	}
 	code, _, stderr = here("--url", url, "resign", "reports", "--wait", "5s")
@@ -311,17 +318,7 @@ func testResignOfOneThatDoesNotHear(t *testing.T) {
 // A gate does not lead: it is not the next one.
 func TestResignBeforeAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		url, c := inMemory(t)
-		b := c.Client("other")
-		defer b.Close()
-		s, err := b.Session(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := s.Join(t.Context(), "reports", "other", "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		url, s, m := standing(t, "other")
 		if code, _, stderr := here("--url", url, "pause", "reports", "--wait", "1s"); code != ui.ExitTimeout {
 			t.Fatalf("pause: exit code %d, %s", code, stderr)
 		}
@@ -331,7 +328,7 @@ func TestResignBeforeAPause(t *testing.T) {
 			told <- stdout
 		}()
 		time.Sleep(time.Second)
-		if err := s.Leave(t.Context(), m.Member); err != nil {
+		if err := s.Leave(t.Context(), m); err != nil {
 			t.Error(err)
 		}
 		if stdout := <-told; !strings.HasSuffix(stdout, `,"next":null}`+"\n") {
@@ -419,18 +416,8 @@ func TestGuardByHand(t *testing.T) {
 
 // A member that stands for ever leads nothing. It may be a seal, or have come back by a restore.
 func TestPinnedIsNoLeader(t *testing.T) {
-	url, c := inMemory(t)
-	b := c.Client("other")
-	defer b.Close()
-	s, err := b.Session(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := s.Join(t.Context(), "reports", "web-1", "")
-	if err == nil {
-		err = s.Pin(t.Context(), m.Member, backend.Header{}, 0)
-	}
-	if err != nil {
+	url, s, m := standing(t, "web-1")
+	if err := s.Pin(t.Context(), m, backend.Header{}, 0); err != nil {
 		t.Fatal(err)
 	}
 	for args, want := range map[string]string{"": "", " -o json": fmt.Sprintf(`{"id":"web-1","key":%q,"token":%d,"acknowledged":false,"pinned":true}`+"\n", m.Key, m.Position)} {
@@ -443,17 +430,8 @@ func TestPinnedIsNoLeader(t *testing.T) {
 
 // Who is first in an election that has moved, as when an operator has removed the seal, does not lead.
 func TestFirstOfAMovedElectionIsNoLeader(t *testing.T) {
-	url, c := inMemory(t)
-	b := c.Client("other")
-	defer b.Close()
-	s, err := b.Session(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err = s.Join(t.Context(), "reports", "web-1", ""); err == nil {
-		_, err = s.Put(t.Context(), "reports", backend.Header{Sealed: "etcd://h1:2379"}.Encode(), nil)
-	}
-	if err != nil {
+	url, s, _ := standing(t, "web-1")
+	if _, err := s.Put(t.Context(), "reports", backend.Header{Sealed: "etcd://h1:2379"}.Encode(), nil); err != nil {
 		t.Fatal(err)
 	}
 	if code, stdout, stderr := here("--url", url, "line", "reports"); code != 0 || !strings.HasSuffix(stdout, "  waiting\n") {
