@@ -14,8 +14,6 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/calm"
-	"github.com/succession-dev/succession/internal/rig/coordtest"
-	"github.com/succession-dev/succession/kubernetes"
 )
 
 // How a lock ends: its leader leaves, is closed, or cannot renew it.
@@ -66,27 +64,12 @@ func TestBesideUnrenewed(t *testing.T) {
 	t.Parallel()
 	x, _ := beside(t)
 	var refuse atomic.Bool
-	cfg, err := configOf(x.k, x.k.Addrs()[0], coordtest.KubernetesToken)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.WrapTransport = func(rt http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(req *http.Request) (*http.Response, error) {
-			if refuse.Load() && strings.HasSuffix(req.URL.Path, "/"+x.name) {
-				return nil, errors.New("refused by the test")
-			}
-			return rt.RoundTrip(req)
-		})
-	}
-	b, err := kubernetes.New(cfg, &kubernetes.Options{Namespace: "default", As: kubernetes.ClientGo, TTL: ttl})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	s, err := b.Session(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, s := x.through(ttl, func(rt http.RoundTripper, req *http.Request) (*http.Response, error) {
+		if refuse.Load() && strings.HasSuffix(req.URL.Path, "/"+x.name) {
+			return nil, errors.New("refused by the test")
+		}
+		return rt.RoundTrip(req)
+	})
 	m, n := join(t, s, x.name, "web-1"), join(t, s, x.name+"-other", "web-1")
 	first(t, s, m)
 	first(t, s, n)
@@ -139,27 +122,12 @@ func TestBesideLapsed(t *testing.T) {
 func lapsed(t *testing.T, before bool) {
 	x, _ := beside(t)
 	var lock, all atomic.Bool // what is refused
-	cfg, err := configOf(x.k, x.k.Addrs()[0], coordtest.KubernetesToken)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.WrapTransport = func(rt http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(req *http.Request) (*http.Response, error) {
-			if all.Load() || lock.Load() && strings.HasSuffix(req.URL.Path, "/"+x.name) {
-				return nil, errors.New("refused by the test")
-			}
-			return rt.RoundTrip(req)
-		})
-	}
-	b, err := kubernetes.New(cfg, &kubernetes.Options{Namespace: "default", As: kubernetes.ClientGo, TTL: ttl})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	s, err := b.Session(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, s := x.through(ttl, func(rt http.RoundTripper, req *http.Request) (*http.Response, error) {
+		if all.Load() || lock.Load() && strings.HasSuffix(req.URL.Path, "/"+x.name) {
+			return nil, errors.New("refused by the test")
+		}
+		return rt.RoundTrip(req)
+	})
 	m := join(t, s, x.name, "web-1")
 	first(t, s, m)
 	p, err := s.Ahead(t.Context(), m)
@@ -213,28 +181,13 @@ func lapsed(t *testing.T, before bool) {
 func TestBesideClosed(t *testing.T) {
 	t.Parallel()
 	x, _ := beside(t)
-	cfg, err := configOf(x.k, x.k.Addrs()[0], coordtest.KubernetesToken)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var slow atomic.Bool
-	cfg.WrapTransport = func(rt http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(req *http.Request) (*http.Response, error) {
-			if slow.Load() {
-				time.Sleep(200 * time.Millisecond)
-			}
-			return rt.RoundTrip(req)
-		})
-	}
-	b, err := kubernetes.New(cfg, &kubernetes.Options{Namespace: "default", As: kubernetes.ClientGo, TTL: 15 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	s, err := b.Session(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	b, s := x.through(15*time.Second, func(rt http.RoundTripper, req *http.Request) (*http.Response, error) {
+		if slow.Load() {
+			time.Sleep(200 * time.Millisecond)
+		}
+		return rt.RoundTrip(req)
+	})
 	var leases []*stranger
 	for i := range 12 {
 		name := fmt.Sprint(x.name, "-", i)

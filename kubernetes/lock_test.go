@@ -101,6 +101,28 @@ func beside(t *testing.T) (*stranger, func() *client) {
 	}
 }
 
+// through returns a session beside client-go whose requests go through do.
+func (x *stranger) through(ttl time.Duration, do func(rt http.RoundTripper, req *http.Request) (*http.Response, error)) (*kubernetes.Backend, backend.Session) {
+	x.Helper()
+	cfg, err := configOf(x.k, x.k.Addrs()[0], coordtest.KubernetesToken)
+	if err != nil {
+		x.Fatal(err)
+	}
+	cfg.WrapTransport = func(rt http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(req *http.Request) (*http.Response, error) { return do(rt, req) })
+	}
+	b, err := kubernetes.New(cfg, &kubernetes.Options{Namespace: "default", As: kubernetes.ClientGo, TTL: ttl})
+	if err != nil {
+		x.Fatal(err)
+	}
+	x.Cleanup(func() { b.Close() })
+	s, err := b.Session(x.Context())
+	if err != nil {
+		x.Fatal(err)
+	}
+	return b, s
+}
+
 // Who is first in line leads at once if there is no Lease, and otherwise not before its holder has had its time.
 func TestBesideWaits(t *testing.T) {
 	t.Parallel()
@@ -294,31 +316,16 @@ func TestBesideRenews(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			x, _ := beside(t)
-			cfg, err := configOf(x.k, x.k.Addrs()[0], coordtest.KubernetesToken)
-			if err != nil {
-				t.Fatal(err)
-			}
 			var sent, renewals atomic.Int64
-			cfg.WrapTransport = func(rt http.RoundTripper) http.RoundTripper {
-				return roundTripper(func(req *http.Request) (*http.Response, error) {
-					sent.Add(1)
-					resp, err := rt.RoundTrip(req)
-					if err == nil && req.Method == http.MethodPatch && strings.HasSuffix(req.URL.Path, "/"+x.name) && renewals.Add(1)%2 == 1 && lose {
-						resp.Body.Close()
-						return nil, errors.New("lost by the test")
-					}
-					return resp, err
-				})
-			}
-			b, err := kubernetes.New(cfg, &kubernetes.Options{Namespace: "default", As: kubernetes.ClientGo, TTL: ttl})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer b.Close()
-			s, err := b.Session(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			_, s := x.through(ttl, func(rt http.RoundTripper, req *http.Request) (*http.Response, error) {
+				sent.Add(1)
+				resp, err := rt.RoundTrip(req)
+				if err == nil && req.Method == http.MethodPatch && strings.HasSuffix(req.URL.Path, "/"+x.name) && renewals.Add(1)%2 == 1 && lose {
+					resp.Body.Close()
+					return nil, errors.New("lost by the test")
+				}
+				return resp, err
+			})
 			m := join(t, s, x.name, "web-1")
 			first(t, s, m)
 			p, err := s.Ahead(t.Context(), m)
