@@ -126,18 +126,17 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff, onc
 	}
 	e.restored()
 	st := e.joined(ctx, s, j.Member, ready)
-	p, err := st.stand(ctx, margin, wait, once, j.Place, j.Record)
+	st.margin, st.once, st.wait = margin, once, wait
+	p, err := st.stand(ctx, j.Place, j.Record)
 	if err == nil {
-		return newTerm(life, st, p, margin), nil
+		return newTerm(life, st, p), nil
 	}
-	st.noteAhead(ctx, wait)
-	st.tellYielded(err)
+	st.noteAhead(ctx)
 	st.leave(ctx)
 	return nil, err
 }
 
-// stand waits until m is first in its line, and returns its place. If once is true it fails
-// with [ErrNotFirst] instead of waiting behind another member. p is where m stands, and kept is the
+// stand waits until m is first in its line and may lead, and returns its place. p is where m stands, and kept is the
 // election's [naming.Fence] record. Each is nil if it is not known.
 //
 // It restores the fence while m waits, so that this takes no time on the way to
@@ -147,21 +146,21 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff, onc
 // stand fails, so that m leaves the line.
 //
 // If m is first and a better member stands behind it, stand fails with an [errYielded].
-func (st *standing) stand(ctx context.Context, margin time.Duration, wait *backoff.Backoff, once bool, p *backend.Place, kept *backend.Record) (*backend.Place, error) {
-	s, first := st.s, turn{margin: margin, once: once}
-	unfenced := errors.New("unknown") // why the fence is not known to be restored
+func (st *standing) stand(ctx context.Context, p *backend.Place, kept *backend.Record) (*backend.Place, error) {
+	s, first := st.s, turn{}
+	st.unfenced = errors.New("unknown")
 	if kept != nil && kept.Version == backend.Absent {
-		unfenced = nil
+		st.unfenced = nil
 	}
-	looked := p != nil && unfenced == nil
+	looked := p != nil && st.unfenced == nil
 	if !looked {
 		p = new(backend.Place)
 	}
 	for waiting := false; ; waiting = !p.First {
-		if unfenced != nil {
-			unfenced = header.Restore(ctx, s, st.m)
-			if unfenced != nil && !errors.Is(unfenced, backend.ErrVersion) && !errors.Is(unfenced, backend.ErrUnavailable) {
-				return p, unfenced
+		if st.unfenced != nil {
+			st.unfenced = header.Restore(ctx, s, st.m)
+			if err := st.unfenced; err != nil && !errors.Is(err, backend.ErrVersion) && !errors.Is(err, backend.ErrUnavailable) {
+				return p, err
 			}
 		}
 		var err error
@@ -170,8 +169,8 @@ func (st *standing) stand(ctx context.Context, margin time.Duration, wait *backo
 			looked = false // only once
 		case !waiting:
 			err = again.Ahead(ctx, s, st.m, p)
-		case unfenced != nil:
-			err = again.ForAWhile(ctx, s, wait.Jitter, func(ctx context.Context) error {
+		case st.unfenced != nil:
+			err = again.ForAWhile(ctx, s, st.wait.Jitter, func(ctx context.Context) error {
 				return s.WatchPlace(ctx, st.m, p)
 			})
 		default: // here most candidates spend most of their time
@@ -189,13 +188,13 @@ func (st *standing) stand(ctx context.Context, margin time.Duration, wait *backo
 		st.mark(ctx)
 		switch {
 		case p.First:
-			if leads, err := st.takesTurn(ctx, &first, unfenced, wait); leads || err != nil {
+			if leads, err := st.takesTurn(ctx, &first); leads || err != nil {
 				return p, err
 			}
-		case once:
+		case st.once:
 			return p, st.notFirst(&p.Ahead)
 		default:
-			wait.Reset() // m waits in line: nothing is wrong any more
+			st.wait.Reset() // m waits in line: nothing is wrong any more
 			st.tellAhead(p)
 		}
 	}
@@ -203,43 +202,33 @@ func (st *standing) stand(ctx context.Context, margin time.Duration, wait *backo
 
 // A turn is the state of a member that is first and may not lead yet.
 type turn struct {
-	margin time.Duration
-	once   bool      // it does not wait
 	looks  int       // how often it was found first and not able to lead
 	enough time.Time // if it cannot lead until then, it leaves the line
 }
 
 // takesTurn reports whether m, which is first, leads. If not, it waits until that may have changed,
 // and then returns false.
-func (st *standing) takesTurn(ctx context.Context, t *turn, unfenced error, wait *backoff.Backoff) (bool, error) {
-	why := cannotLead(st.s, unfenced, t.margin)
+func (st *standing) takesTurn(ctx context.Context, t *turn) (bool, error) {
+	why := st.cannotLead()
 	if why == nil {
-		if may, err := st.mayLead(ctx, t.once); !may {
+		if may, err := st.mayLead(ctx); !may {
 			return false, err // if err is nil, it asks again where it stands
 		}
-		why = cannotLead(st.s, unfenced, t.margin) // mayLead may have taken time
+		why = st.cannotLead() // mayLead may have taken time
 	}
 	if why == nil {
 		return true, nil
 	}
 	switch t.looks++; {
 	case t.looks == 1: // it may pass at once
-		t.enough = time.Now().Add(again.Interval(st.s, wait.Jitter))
+		t.enough = time.Now().Add(again.Interval(st.s, st.wait.Jitter))
 	case t.looks == 2:
 		st.e.o.Logger.Warn("first in line, and cannot lead", "key", st.m.Key, "err", why)
 		st.e.trace(trace.Event{Kind: trace.Retrying, Err: why})
 	case time.Now().After(t.enough):
 		return false, why
 	}
-	return false, wait.After(ctx, why)
-}
-
-// tellYielded logs and traces that m yields, if err says so.
-func (st *standing) tellYielded(err error) {
-	if why := (*errYielded)(nil); errors.As(err, &why) {
-		st.e.o.Logger.Info("yielded, joining again at the end", "key", st.m.Key, "why", why)
-		st.e.trace(trace.Event{Kind: trace.Yielded, Member: st.m, Err: why})
-	}
+	return false, st.wait.After(ctx, why)
 }
 
 // tellAhead tells of the member that this one waits for, if it is another than before.
@@ -261,9 +250,9 @@ func (st *standing) tellAhead(p *backend.Place) {
 // and inFront are not inlined: their part of the stack would be kept as long as a candidate waits.
 //
 //go:noinline
-func (st *standing) noteAhead(ctx context.Context, wait *backoff.Backoff) {
+func (st *standing) noteAhead(ctx context.Context) {
 	if ctx.Err() == context.DeadlineExceeded && st.ahead.Key != "" {
-		wait.Failed(fmt.Errorf("waiting behind %s", st.inFront()))
+		st.wait.Failed(fmt.Errorf("waiting behind %s", st.inFront()))
 	}
 }
 
@@ -281,15 +270,15 @@ func (st *standing) inFront() string {
 	return st.ahead.Key
 }
 
-// cannotLead returns why the first in line cannot lead yet, or nil if it can.
-func cannotLead(s backend.Session, unfenced error, margin time.Duration) error {
-	if unfenced != nil { // perhaps only because somebody wrote the header at the same time
-		return fmt.Errorf("the election's fence cannot be looked after: %w", unfenced)
+// cannotLead returns why m, which is first in line, cannot lead yet, or nil if it can.
+func (st *standing) cannotLead() error {
+	if st.unfenced != nil { // perhaps only because somebody wrote the header at the same time
+		return fmt.Errorf("the election's fence cannot be looked after: %w", st.unfenced)
 	}
 	// The term would end as it begins. The next heartbeat moves the deadline ahead, or the
 	// session ends.
-	if d := s.Deadline(); !d.IsZero() && time.Until(d) <= margin {
-		return fmt.Errorf("%w: %v are left of the session, and the margin is %v", ErrDeadline, max(0, time.Until(d)), margin)
+	if d := st.s.Deadline(); !d.IsZero() && time.Until(d) <= st.margin {
+		return fmt.Errorf("%w: %v are left of the session, and the margin is %v", ErrDeadline, max(0, time.Until(d)), st.margin)
 	}
 	return nil
 }

@@ -22,6 +22,14 @@ type errYielded struct{ why string }
 
 func (e *errYielded) Error() string { return e.why }
 
+// yield tells that m gives way, and returns the error with which it leaves the line.
+func (st *standing) yield(why string) error {
+	err := &errYielded{why}
+	st.e.o.Logger.Info("yielded, joining again at the end", "key", st.m.Key, "why", err)
+	st.e.trace(trace.Event{Kind: trace.Yielded, Member: st.m, Err: err})
+	return err
+}
+
 // chooses reports whether m, which is first, must look at its line before it leads. If neither this
 // candidate nor its election uses readiness, rank, wish or pause, that costs a few comparisons.
 func (st *standing) chooses() bool {
@@ -70,7 +78,7 @@ func (st *standing) look(ctx context.Context) (v view, err error) {
 // mayLead returns true if m, which is first, is the one to lead. It returns an [errYielded] if
 // another member is. If m is not ready, and no member behind it may be, mayLead waits until that
 // may have changed, and returns false.
-func (st *standing) mayLead(ctx context.Context, once bool) (bool, error) {
+func (st *standing) mayLead(ctx context.Context) (bool, error) {
 	if !st.chooses() {
 		return true, nil
 	}
@@ -82,13 +90,13 @@ func (st *standing) mayLead(ctx context.Context, once bool) (bool, error) {
 	switch is := v.Of(st.m, why == nil, st.e.rank()); {
 	case is.Act == choice.Lead:
 		return true, nil
-	case is.Act == choice.Yield && once:
+	case is.Act == choice.Yield && st.once:
 		return false, fmt.Errorf("%w: %s", ErrNotFirst, is.Why)
 	case is.Act == choice.Yield && why != nil && st.newcomer(is.To):
 		return false, backoff.Sleep(ctx, news)
 	case is.Act == choice.Yield:
-		return false, &errYielded{is.Why}
-	case once:
+		return false, st.yield(is.Why)
+	case st.once:
 		return false, fmt.Errorf("%w: %w", ErrNotReady, why)
 	}
 	if !st.told {
@@ -135,24 +143,9 @@ func (st *standing) await(ctx context.Context, v view) error {
 				_, err := st.s.WatchLine(ctx, st.e.name, v.line)
 				return err
 			},
-			watchRecord(st.s, st.e.name, v.line.Version),
-			watchRecord(st.s, v.folder, v.bell))
+			again.Changed(st.s, st.e.name, v.line.Version),
+			again.Changed(st.s, v.folder, v.bell))
 	})
-}
-
-// watchRecord waits for a change of a record. If the record cannot exist, it waits until ctx ends.
-func watchRecord(s backend.Session, name string, after backend.Version) func(context.Context) error {
-	return func(ctx context.Context) error {
-		err := errors.ErrUnsupported
-		if name != "" {
-			_, err = s.Watch(ctx, name, after)
-		}
-		if errors.Is(err, errors.ErrUnsupported) {
-			<-ctx.Done()
-			return context.Cause(ctx)
-		}
-		return err
-	}
 }
 
 // mark notes in the header that the election has candidates with a rank or with Ready, if this

@@ -288,6 +288,6 @@ func changed(ctx context.Context, s backend.Session, name string, line backend.L
 		return err
 	}
 	return again.ForAWhile(ctx, s, j, func(ctx context.Context) error {
-		return again.Either(ctx, member, watchRecord(s, name, line.Version))
+		return again.Either(ctx, member, again.Changed(s, name, line.Version))
 	})
 }

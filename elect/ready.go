@@ -10,6 +10,7 @@ import (
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/elect/internal/choice"
 	"github.com/succession-dev/succession/elect/trace"
+	"github.com/succession-dev/succession/internal/again"
 )
 
 const (
@@ -73,9 +74,9 @@ func (r *readiness) keepAsking(ctx context.Context) {
 
 // watchReady ends the term when the leader is not ready and a member behind it may be.
 func (t *Term) watchReady(ctx context.Context) {
-	wait := backoff.New(ctx)
 	told := false // whether it has logged that it leads on
-	for ctx.Err() == nil {
+	passing := func(err error) bool { return !errors.Is(err, errors.ErrUnsupported) }
+	_ = again.Until(ctx, passing, func() (over bool, err error) {
 		changed, why := t.st.ready.now()
 		if why == nil {
 			told = false
@@ -83,33 +84,23 @@ func (t *Term) watchReady(ctx context.Context) {
 			case <-changed:
 			case <-ctx.Done():
 			}
-			continue
+			return false, nil
 		}
 		v, err := t.st.look(ctx)
-		if err == nil {
-			is := v.Of(t.m, false, t.e.rank())
-			if is.Act == choice.Yield && t.st.newcomer(is.To) {
-				_ = backoff.Sleep(ctx, news)
-				continue
-			}
-			if is.Act == choice.Yield {
-				t.lose(fmt.Errorf("%w: %w", ErrNotReady, why))
-				return
-			}
-			if !told {
-				told = true
-				t.e.o.Logger.Warn("not ready, and nobody behind is ready: leading on", "token", t.token, "err", why)
-				t.e.trace(trace.Event{Kind: trace.Retrying, Err: fmt.Errorf("leading on, as nobody behind is ready: %w: %w", ErrNotReady, why)})
-			}
-			err = t.st.await(ctx, v)
+		if err != nil {
+			return false, err
 		}
-		switch {
-		case err == nil:
-			wait.Reset()
-		case errors.Is(err, errors.ErrUnsupported):
-			return
-		case wait.Sleep(ctx) != nil:
-			return
+		switch is := v.Of(t.m, false, t.e.rank()); {
+		case is.Act == choice.Yield && t.st.newcomer(is.To):
+			return false, backoff.Sleep(ctx, news)
+		case is.Act == choice.Yield:
+			t.lose(fmt.Errorf("%w: %w", ErrNotReady, why))
+			return true, nil
+		case !told:
+			told = true
+			t.e.o.Logger.Warn("not ready, and nobody behind is ready: leading on", "token", t.token, "err", why)
+			t.e.trace(trace.Event{Kind: trace.Retrying, Err: fmt.Errorf("leading on, as nobody behind is ready: %w: %w", ErrNotReady, why)})
 		}
-	}
+		return false, t.st.await(ctx, v)
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
@@ -17,10 +18,15 @@ type standing struct {
 	e      *Election
 	s      backend.Session
 	m      backend.Member
-	stop   func()         // stops the trace of heartbeats; nil if nothing is traced
-	lost   atomic.Bool    // whether the end of the session has been traced
-	ahead  backend.Member // the member that m waits for, as it was last traced
-	marked bool           // see mark
+	margin time.Duration
+	once   bool             // the candidate does not wait: it fails with [ErrNotFirst] behind another member
+	wait   *backoff.Backoff // the pauses of its campaign
+
+	unfenced error          // why the fence is not known to be restored, or nil
+	ahead    backend.Member // the member that m waits for, as it was last traced
+	marked   bool           // see mark
+	stop     func()         // stops the trace of heartbeats; nil if nothing is traced
+	lost     atomic.Bool    // whether the end of the session has been traced
 
 	notes string         // of the newest header
 	noted *header.Header // what they say; shared, and not to be changed

@@ -13,6 +13,7 @@ import (
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/backend/kit/clock"
 	"github.com/succession-dev/succession/elect/trace"
+	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/internal/naming"
 )
@@ -20,12 +21,11 @@ import (
 // A Term is one leadership without interruption. A term that has ended stays ended. It is
 // safe for concurrent use.
 type Term struct {
-	st     *standing
-	e      *Election
-	s      backend.Session
-	m      backend.Member
-	token  uint64
-	margin time.Duration
+	st    *standing
+	e     *Election
+	s     backend.Session
+	m     backend.Member
+	token uint64
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -47,9 +47,9 @@ type Term struct {
 
 // newTerm begins the term of m, which is first, and starts what watches for its end. The
 // term's context also ends when life ends.
-func newTerm(life context.Context, st *standing, p *backend.Place, margin time.Duration) *Term {
+func newTerm(life context.Context, st *standing, p *backend.Place) *Term {
 	e, s, m := st.e, st.s, st.m
-	t := &Term{st: st, e: e, s: s, m: m, token: p.Token, margin: margin, gate: st.noted.Choice.Gate, began: time.Now(), deadline: clock.NewTimer(), left: make(chan struct{})}
+	t := &Term{st: st, e: e, s: s, m: m, token: p.Token, gate: st.noted.Choice.Gate, began: time.Now(), deadline: clock.NewTimer(), left: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancelCause(life)
 	e.o.Logger.Info("elected", "token", t.token)
 	e.trace(trace.Event{Kind: trace.Elected, Member: m, Token: t.token})
@@ -105,7 +105,7 @@ func (t *Term) Deadline() time.Time {
 	if end.IsZero() {
 		return end
 	}
-	if d := end.Add(-t.margin); t.s.Err() == nil {
+	if d := end.Add(-t.st.margin); t.s.Err() == nil {
 		t.alive.Store(int64(d.Sub(t.began)))
 		return d
 	}
@@ -184,7 +184,7 @@ func (t *Term) doLogEnd() {
 	t.st.tellLost()
 	t.e.trace(trace.Event{Kind: trace.Ended, Member: t.m, Token: t.token, Err: cause})
 	if !t.resigned.Load() {
-		t.remind(max(t.margin, time.Second)) // the margin is there for the work to end
+		t.remind(max(t.st.margin, time.Second)) // the margin is there for the work to end
 	}
 }
 
@@ -206,13 +206,20 @@ func (t *Term) remind(after time.Duration) {
 // the header says that the leader is to resign. p is where the member stood when the term began.
 func (t *Term) watchPlace(ctx context.Context, p *backend.Place) {
 	_ = t.heed(p) // its notes could be read
-	t.retry(ctx, func() error {
+	passing := func(err error) bool {
+		if errors.Is(err, backend.ErrSealed) { // the election has moved
+			t.lose(err)
+			return false
+		}
+		return !t.proves(err)
+	}
+	_ = again.Until(ctx, passing, func() (over bool, err error) {
 		now := *p
 		if err := t.s.WatchPlace(ctx, t.m, &now); err != nil {
-			return err
+			return false, err
 		}
 		p.Token, p.Header = now.Token, now.Header
-		return t.heed(p)
+		return false, t.heed(p)
 	})
 }
 
@@ -236,30 +243,6 @@ func (t *Term) heed(p *backend.Place) error {
 		t.lose(ErrAsked)
 	}
 	return nil
-}
-
-// retry calls watch again and again, until ctx ends with the term, or an error proves that the term is
-// over: the member or the session has gone, or the election has moved. Such an error ends the term. After
-// any other error retry pauses.
-func (t *Term) retry(ctx context.Context, watch func() error) {
-	wait := backoff.New(ctx)
-	for ctx.Err() == nil {
-		switch err := watch(); {
-		case ctx.Err() != nil:
-			return
-		case err == nil:
-			wait.Reset()
-			continue
-		case t.proves(err):
-			return
-		case errors.Is(err, backend.ErrSealed):
-			t.lose(err)
-			return
-		}
-		if wait.Sleep(ctx) != nil {
-			return
-		}
-	}
 }
 
 // proves reports whether err proves that the member or its session has gone. If so, it ends the

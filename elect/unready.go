@@ -5,32 +5,28 @@ import (
 	"errors"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/backend/kit/backoff"
+	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/unready"
 )
 
 // recordReadiness writes or deletes the member's record whenever its readiness changes, until ctx
 // ends.
 func (st *standing) recordReadiness(ctx context.Context) {
-	wait := backoff.New(ctx)
-	for ctx.Err() == nil {
+	err := again.Until(ctx, passing, func() (over bool, err error) {
 		changed, why := st.ready.now()
 		if (why != nil) != st.recorded {
 			if err := st.record(ctx, why); err != nil {
-				if errors.Is(err, backend.ErrDenied) {
-					st.e.o.Logger.Warn("cannot say that this one is not ready, or is ready again", "key", st.m.Key, "err", err)
-				}
-				if !passing(err) || wait.Sleep(ctx) != nil {
-					return // the member has gone, there are no records, or they are denied
-				}
-				continue
+				return false, err
 			}
-			wait.Reset()
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
 		}
+		return false, nil
+	})
+	if errors.Is(err, backend.ErrDenied) { // otherwise the member has gone, or there are no records
+		st.e.o.Logger.Warn("cannot say that this one is not ready, or is ready again", "key", st.m.Key, "err", err)
 	}
 }
 

@@ -70,10 +70,7 @@ func WatchPlace(ctx context.Context, s backend.Session, m backend.Member, p *bac
 			}
 			own := wait
 			wait = func(ctx context.Context) error {
-				return Either(ctx, own, func(ctx context.Context) error {
-					_, err := s.Watch(ctx, m.Line, r.Version)
-					return err
-				})
+				return Either(ctx, own, Changed(s, m.Line, r.Version))
 			}
 		case !errors.Is(err, errors.ErrUnsupported): // there are records
 			return err
@@ -85,21 +82,47 @@ func WatchPlace(ctx context.Context, s backend.Session, m backend.Member, p *bac
 	return Ahead(ctx, s, m, p)
 }
 
-// Either calls all at the same time, and returns the result of the one that returns first. The context
-// of the others then ends; Either returns when all have returned.
-func Either(ctx context.Context, calls ...func(context.Context) error) error {
+// First calls all at the same time, and returns the index and the error of the one that returns first. The context of
+// the others then ends; First returns when all have returned.
+func First(ctx context.Context, calls ...func(context.Context) error) (index int, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	results := make(chan error, len(calls))
-	for _, call := range calls {
-		go func() { results <- call(ctx) }()
+	type result struct {
+		index int
+		err   error
 	}
-	err := <-results
+	results := make(chan result, len(calls))
+	for i, call := range calls {
+		go func() { results <- result{i, call(ctx)} }()
+	}
+	first := <-results
 	cancel()
 	for range calls[1:] {
 		<-results
 	}
+	return first.index, first.err
+}
+
+// Either is [First] for a caller to whom it is the same which call returns first.
+func Either(ctx context.Context, calls ...func(context.Context) error) error {
+	_, err := First(ctx, calls...)
 	return err
+}
+
+// Changed returns a call for [First] that waits until the record of that name has another version than after. If the record
+// cannot exist, the call waits until its context ends.
+func Changed(s backend.Session, name string, after backend.Version) func(context.Context) error {
+	return func(ctx context.Context) error {
+		err := errors.ErrUnsupported
+		if name != "" {
+			_, err = s.Watch(ctx, name, after)
+		}
+		if errors.Is(err, errors.ErrUnsupported) {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}
+		return err
+	}
 }
 
 // Until calls try until try is done, or fails with an error that does not pass by itself (passing

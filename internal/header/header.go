@@ -23,7 +23,7 @@ import (
 	"unicode"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/backend/kit/backoff"
+	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/internal/value"
 )
@@ -94,19 +94,11 @@ type change func(*backend.Header) (write bool, err error)
 
 // persist is Update for a change of what drivers know, which also goes where notes cannot be understood.
 func persist(ctx context.Context, s backend.Session, election string, m backend.Member, c change) error {
-	wait := backoff.New(ctx)
 	enough := time.Now().Add(max(s.TTL(), time.Second))
-	for {
-		err := update(ctx, s, election, m, c)
-		switch {
-		case errors.Is(err, backend.ErrVersion):
-		case !errors.Is(err, backend.ErrUnavailable), time.Now().After(enough):
-			return err
-		}
-		if err := wait.After(ctx, err); err != nil {
-			return err
-		}
+	passing := func(err error) bool {
+		return errors.Is(err, backend.ErrVersion) || errors.Is(err, backend.ErrUnavailable) && time.Now().Before(enough)
 	}
+	return again.Try(ctx, passing, func() error { return update(ctx, s, election, m, c) })
 }
 
 func update(ctx context.Context, s backend.Session, election string, m backend.Member, c change) error {

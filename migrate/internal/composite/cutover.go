@@ -36,7 +36,7 @@ func (s *session) obey(ctx context.Context, c *candidacy) error {
 // to know of it.
 func (s *session) goneOrOpened(ctx context.Context, c *candidacy) (gone bool, err error) {
 	to, m := s.to(), c.now().at[protocol.To]
-	i, err := first(ctx,
+	i, err := again.First(ctx,
 		func(ctx context.Context) error {
 			err := to.Gone(ctx, m)
 			if err == nil {

@@ -108,7 +108,7 @@ func (s *session) goneOrBegun(ctx context.Context, c *candidacy) error {
 	if st.state == outdated {
 		return from.Gone(ctx, m)
 	}
-	_, err := first(ctx,
+	err := again.Either(ctx,
 		func(ctx context.Context) error { return from.Gone(ctx, m) },
 		func(ctx context.Context) error {
 			if s.begunAgain(ctx, c) != nil {
@@ -158,7 +158,7 @@ func (s *session) goneOrAsked(ctx context.Context, c *candidacy) (asked bool, er
 		return true, nil
 	}
 	from, to := s.part(protocol.From), s.to()
-	i, err := first(ctx,
+	i, err := again.First(ctx,
 		func(ctx context.Context) error { return from.Gone(ctx, m[protocol.From]) },
 		func(ctx context.Context) error {
 			err := to.Gone(ctx, m[protocol.To])
@@ -192,7 +192,7 @@ func (s *session) goneOrObeyed(ctx context.Context, c *candidacy) (gone bool, er
 			return nil
 		}
 	}
-	i, err := first(ctx, goes(protocol.From), goes(protocol.To),
+	i, err := again.First(ctx, goes(protocol.From), goes(protocol.To),
 		func(ctx context.Context) error { return s.obey(ctx, c) })
 	return i < 2, err
 }

@@ -32,23 +32,3 @@ func Both(f func(sd protocol.Side)) {
 	wg.Go(func() { f(protocol.To) })
 	wg.Wait()
 }
-
-// first calls all of fs at the same time and cancels the others when one returns. It
-// returns, when all have, the index of the first and its error.
-func first(ctx context.Context, fs ...func(context.Context) error) (int, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	type result struct {
-		index int
-		err   error
-	}
-	results := make(chan result, len(fs))
-	var wg sync.WaitGroup
-	for i, f := range fs {
-		wg.Go(func() { results <- result{i, f(ctx)} })
-	}
-	r := <-results
-	cancel()
-	wg.Wait()
-	return r.index, r.err
-}

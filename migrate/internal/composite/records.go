@@ -9,6 +9,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
+	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
@@ -279,7 +280,7 @@ func (s *session) watchUntil(ctx context.Context, part backend.Session, name str
 		r, err = part.Watch(ctx, name, after)
 		return r, false, err
 	}
-	i, err := first(ctx,
+	i, err := again.First(ctx,
 		func(ctx context.Context) error {
 			var err error
 			r, err = part.Watch(ctx, name, after)

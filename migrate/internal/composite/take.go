@@ -65,8 +65,8 @@ func (s *session) tryTo(ctx context.Context, c *candidacy, pl backend.Place) (ba
 				return backend.Place{}, err
 			}
 			if fenced = err == nil; !fenced { // an answer that was lost does not cost the member on From
-				if stop := wait.Sleep(ctx); stop != nil {
-					return backend.Place{}, fmt.Errorf("%w: %w", stop, err)
+				if err := wait.After(ctx, err); err != nil {
+					return backend.Place{}, err
 				}
 				continue
 			}

@@ -204,36 +204,19 @@ func (o *observer) watch(ctx context.Context, line string, wait *backoff.Backoff
 func changed(ctx context.Context, s backend.Session, name string, l backend.Line, j backoff.Jitter) (now backend.Line, reread bool, err error) {
 	now = l
 	err = again.ForAWhile(ctx, s, j, func(ctx context.Context) error {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		type result struct {
-			line *backend.Line // nil if the header has changed
-			err  error
-		}
-		results := make(chan result, 2)
-		go func() {
-			other, err := s.WatchLine(ctx, name, l)
-			results <- result{&other, err}
-		}()
-		go func() {
-			_, err := s.Watch(ctx, name, l.Version)
-			if errors.Is(err, errors.ErrUnsupported) {
-				<-ctx.Done()
-				err = context.Cause(ctx)
-			}
-			results <- result{nil, err}
-		}()
-		first := <-results
-		cancel()
-		<-results
+		var other backend.Line
+		i, err := again.First(ctx, func(ctx context.Context) (err error) {
+			other, err = s.WatchLine(ctx, name, l)
+			return err
+		}, again.Changed(s, name, l.Version))
 		switch {
-		case first.err != nil:
-		case first.line != nil:
-			now = *first.line
+		case err != nil:
+		case i == 0:
+			now = other
 		default:
 			reread = true
 		}
-		return first.err
+		return err
 	})
 	return now, reread, err
 }
