@@ -90,20 +90,20 @@ func (s *session) step(ctx context.Context, m backend.Member, key string, f *fro
 func (s *session) faces(key string, m backend.Member, f *front) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at, stands := s.ghosts.standing[key]
+	at, stands := s.members[key]
 	if !stands || at.position != m.Position {
 		return
 	}
 	at.front = f
 	at.marks = at.marks || len(f.near) == maxNear
-	s.ghosts.standing[key] = at
+	s.members[key] = at
 }
 
 // frontAt returns the front of the member at that position, or nil if it is not known.
 func (s *session) frontAt(key string, position uint64) *front {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if at := s.ghosts.standing[key]; at.position == position {
+	if at := s.members[key]; at.position == position {
 		return at.front
 	}
 	return nil
@@ -114,9 +114,9 @@ func (s *session) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.heads)
-	for key, at := range s.ghosts.standing {
+	for key, at := range s.members {
 		at.front = nil
-		s.ghosts.standing[key] = at
+		s.members[key] = at
 	}
 }
 
@@ -148,7 +148,7 @@ func (s *session) removal(m backend.Member, key string, index uint64) []*api.KVT
 	ops := []*api.KVTxnOp{{Verb: api.KVDeleteCAS, Key: key, Index: index}}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := s.ghosts.standing[key]
+	at := s.members[key]
 	if at.position == m.Position && at.marks && at.front != nil && len(at.front.near) == 0 && !isShared(key) {
 		mark := s.b.o.mark(m.Line)
 		ops = append(ops,

@@ -17,78 +17,8 @@ import (
 // brings back members that have left. Only the end of the session ends that: after it, the keys of
 // its members cannot be created.
 type ghosts struct {
-	standing  map[string]standing // of members that stand, or are about to
-	doubtful  map[string]bool     // of members that stand, while another request to create them may be under way
-	abandoned map[string]bool     // of members that have left, or whose join was abandoned
-	more      chan struct{}       // receives a value when abandoned has grown
-}
-
-// standing has what is known of a member's key.
-type standing struct {
-	position uint64 // 0 until the member stands
-	index    uint64 // of its last change, as far as known
-	front    *front // nil until it is known
-	marks    bool   // the line is long: see [session.removal]
-	leaves   bool   // Leave has been called
-}
-
-// stand notes that a member of this session stands, or is about to stand, under the key.
-func (s *session) stand(key string, position uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ghosts.standing[key] = standing{position: position, index: position}
-}
-
-// changed notes the index of the last change of the key of the member at that position,
-// and changeOf returns what is known of it. So a write on condition of the member need not read
-// first.
-func (s *session) changed(key string, position, index uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if at, stands := s.ghosts.standing[key]; stands && at.position == position {
-		at.index = index
-		s.ghosts.standing[key] = at
-	}
-}
-
-func (s *session) changeOf(key string, position uint64) uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if at := s.ghosts.standing[key]; at.position == position {
-		return at.index
-	}
-	return position
-}
-
-// left notes that the member at that position has gone from the key. It reports whether that member
-// stood there, because a caller may name a member that never did.
-func (s *session) left(key string, position uint64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	at, stood := s.ghosts.standing[key]
-	if !stood || at.position != position {
-		return false
-	}
-	delete(s.ghosts.standing, key)
-	return true
-}
-
-// leave notes that the member at that position is about to leave the key.
-func (s *session) leave(key string, position uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if at, stands := s.ghosts.standing[key]; stands && at.position == position {
-		at.leaves = true
-		s.ghosts.standing[key] = at
-	}
-}
-
-// hasLeft reports whether the session has removed the member that it joined at that
-// position.
-func (s *session) hasLeft(key string, position uint64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.ghosts.standing[key].position != position
+	abandoned map[string]bool // of members that have left, or whose join was abandoned
+	more      chan struct{}   // receives a value when abandoned has grown
 }
 
 // disown abandons those of the members that this session has joined and that have left again. A
@@ -100,29 +30,13 @@ func (s *session) disown(members []backend.Member) {
 		}
 		key := s.b.o.folder(m.Line) + m.Key
 		s.mu.Lock()
-		_, standing := s.ghosts.standing[key]
+		_, standing := s.members[key]
 		abandoned := s.ghosts.abandoned[key]
 		s.mu.Unlock()
 		if !standing && !abandoned {
 			s.abandon(key)
 		}
 	}
-}
-
-// doubt notes that another request to create the key may still be under way.
-func (s *session) doubt(key string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ghosts.doubtful[key] = true
-}
-
-// undoubt reports whether there was a doubt about the key, and removes it.
-func (s *session) undoubt(key string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	was := s.ghosts.doubtful[key]
-	delete(s.ghosts.doubtful, key)
-	return was
 }
 
 // abandon makes the session remove the key whenever it appears, as long as the session

@@ -62,7 +62,7 @@ func (s *session) proven(key string, position uint64) {
 			kit.Notify(w.wake)
 		default:
 			w.lost(backend.ErrNotMember)
-			if at := s.ghosts.standing[key]; at.position == position && !at.leaves {
+			if at := s.members[key]; at.position == position && !at.leaves {
 				kit.Notify(s.doubted)
 			}
 		}

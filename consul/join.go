@@ -44,7 +44,7 @@ func (s *session) add(ctx context.Context, m backend.Member) (backend.Member, er
 		return backend.Member{}, context.Cause(ctx)
 	}
 	key := s.b.o.folder(m.Line) + m.Key
-	s.stand(key, 0)
+	s.stand(key, 0, false)
 	under, doubtful := s.present().id, false
 	_, err := kit.Retry(ctx, s.b.o.backoff(), isUnavailable, func(context.Context) (struct{}, error) {
 		return struct{}{}, s.once(s.Context(), s.b.o.attempt(), func(ctx context.Context) (err error) {
@@ -54,7 +54,7 @@ func (s *session) add(ctx context.Context, m backend.Member) (backend.Member, er
 		})
 	})
 	if err == nil {
-		s.stand(key, m.Position)
+		s.stand(key, m.Position, doubtful)
 		if err = s.catchUp(s.Context(), key, under); err != nil {
 			doubtful = true // the member stands
 		}
@@ -65,9 +65,6 @@ func (s *session) add(ctx context.Context, m backend.Member) (backend.Member, er
 			s.abandon(key)
 		}
 		return backend.Member{}, err
-	}
-	if doubtful {
-		s.doubt(key)
 	}
 	s.b.history.saw(m.Position, key)
 	return m, nil

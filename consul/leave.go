@@ -88,7 +88,7 @@ func (s *session) leaveTogether(ctx context.Context, ms []backend.Member) (gone 
 
 // gone is called when the member at that position has gone from the key.
 func (s *session) gone(key string, position uint64) {
-	if s.left(key, position) && s.undoubt(key) {
+	if was, stood := s.left(key, position); stood && was.doubtful {
 		s.abandon(key)
 	}
 	s.tell(key)

@@ -94,11 +94,8 @@ func (s *session) attach(on topic, index uint64, stood bool) *query {
 	return q
 }
 
-// detach is called when the caller of attach has waited. q may be nil.
+// detach is called when the caller of attach has waited.
 func (s *session) detach(q *query) {
-	if q == nil {
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if q.waiting--; q.waiting == 0 {

@@ -117,7 +117,7 @@ func (s *session) prune(ctx context.Context) {
 func (s *session) keys() (keys []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for key := range s.ghosts.standing {
+	for key := range s.members {
 		keys = append(keys, key)
 	}
 	return keys

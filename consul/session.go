@@ -40,6 +40,7 @@ type session struct {
 	broken  time.Time                   // when one has broken; zero if a renewal has been answered since
 	heads   map[string][]backend.Member // the first members of lines, as far as known; see [session.Head]
 	waiters map[string][]*waiter        // by their own keys and those of the members that they wait for
+	members map[string]standing         // those that the session has joined, by their keys
 	ghosts  ghosts
 
 	unheard chan struct{} // says that a query was [query].unheard
@@ -67,9 +68,8 @@ func newSession(b *Backend, t tenancy) *session {
 		unheard:   make(chan struct{}, 1),
 		queued:    make(chan struct{}, 1),
 		doubted:   make(chan struct{}, 1),
+		members:   make(map[string]standing),
 		ghosts: ghosts{
-			standing:  make(map[string]standing),
-			doubtful:  make(map[string]bool),
 			abandoned: make(map[string]bool),
 			more:      make(chan struct{}, 1),
 		},
