@@ -1,6 +1,5 @@
 // Package backend is the contract between an election and a coordinator. Package
-// elect runs elections over it; the drivers zookeeper, etcd, consul, local and memory
-// implement it.
+// elect runs elections over it; the drivers implement it.
 //
 // Applications need none of it: package succession opens the URL of a coordinator, and package
 // elect does the rest. This package is for those who write a driver, a recipe or a tool. What a
@@ -29,8 +28,8 @@
 //
 // These words mean the same in the whole project.
 //
-//	coordinator   a ZooKeeper ensemble, an etcd cluster, a Consul cluster, or for
-//	              package local the kernel of one machine
+//	coordinator   what keeps the lines: servers such as those of ZooKeeper or etcd, a
+//	              database, or for package local the kernel of one machine
 //	driver        a package that implements this contract for one kind of coordinator
 //	backend       a process's handle on one coordinator ([Backend])
 //	session       what keeps a process's members in line: the coordinator ends it when

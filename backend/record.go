@@ -74,7 +74,7 @@ type Header struct {
 	// Fence is added to a member's position to make its token. It is at most [MaxFence].
 	Fence uint64 `json:"fence,omitempty"`
 	// Gate is the position of the gate of a move: a pinned member, which stands at the head of the line
-	// on the coordinator that the election moves to, and may have gone since. Who stands just behind it
+	// on the coordinator that the election moves to, and may have gone since. The member just behind it
 	// may lead ([Session] Deadline): a leader on the old coordinator has its place there before the
 	// election moves. 0 means that no gate was set.
 	Gate uint64 `json:"gate,omitempty"`

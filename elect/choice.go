@@ -107,9 +107,8 @@ func (st *standing) mayLead(ctx context.Context) (bool, error) {
 	return false, st.await(ctx, v)
 }
 
-// news is how long a newcomer has to say that it is not ready, before an unready member that knew
-// of nobody to give way to gives way to it. Otherwise two unready candidates would yield to each
-// other for ever.
+// A newcomer has this long to say that it is not ready. Only then does an unready member, which knew of
+// nobody to give way to, give way to it. Otherwise two unready candidates would yield to each other for ever.
 const news = time.Second
 
 // newcomer reports whether x has joined since the member found that nobody in line can lead

@@ -9,8 +9,8 @@ import (
 )
 
 // A row is one row of an answer, in PostgreSQL's binary format. Its methods take the values one
-// after the other. What has another form than a function of the schema gives it is 0, and err says
-// so: somebody may have changed the function.
+// after the other. A value of another form than the schema's functions return is read as 0, and err says
+// so: somebody may have changed a function.
 type row struct {
 	values [][]byte
 	wrong  string

@@ -3,7 +3,7 @@
 //	succession run reports -- ./send-reports --hourly
 //
 // starts the program only while this process leads the election "reports", on
-// this machine or, with --url, on ZooKeeper, etcd or Consul. It is a thin layer over
+// this machine or, with --url, on the coordinator that the URL names. It is a thin layer over
 // package elect, which says what is promised about leadership.
 //
 // This folder has the root and the small subcommands: some look at an election (leader,

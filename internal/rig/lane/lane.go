@@ -1,4 +1,4 @@
-// Package lane has what a test says of itself where ./test is not to run it as the others of its package. It is the
+// Package lane is how a test says that ./test is to run it otherwise than the rest of its package. That is the
 // first line of the test:
 //
 //	func TestEveryPair(t *testing.T) {
