@@ -37,8 +37,6 @@ type session struct {
 	version string     // of the object, as it was written last; guarded by edit
 	burnt   []string   // in the object; guarded by edit
 
-	listing sync.Mutex // held while a guard list is written
-
 	mu        sync.Mutex
 	own       map[string]*own      // members that this session has joined, by key
 	past      past                 // what is known to have gone
