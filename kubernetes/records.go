@@ -61,6 +61,7 @@ func (s *session) writeRecord(ctx context.Context, name string, cond *backend.If
 	return kit.Await(ctx, s.Life, func() (v backend.Version, err error) {
 		ctx := s.Context()
 		if q.guarded() {
+			ctx = ranked(ctx, urgent)
 			id := s.b.recordName(name)
 			if q.cond.Member.Line == name {
 				q.own = entry(q.cond.Member.Key, id+"#"+strings.TrimPrefix(randomName(""), "-"))

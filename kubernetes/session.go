@@ -119,6 +119,7 @@ func holder() string {
 // write writes the session's object, which also renews it. If an answer was lost, it finds out what became of the request. burn is a
 // member that is never to count, or empty.
 func (s *session) write(ctx context.Context, burn string) error {
+	ctx = ranked(ctx, atOnce)
 	s.edit.Lock()
 	defer s.edit.Unlock()
 	for {
