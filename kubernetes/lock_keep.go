@@ -29,7 +29,7 @@ func (s *session) keep(l *lock) {
 	l.edit.Lock()
 	version, _ := versionOf(l.last.version)
 	l.edit.Unlock()
-	missed, leave := s.hub.enter(w, []string{lockSelector(l.name)}, version)
+	missed, leave := s.hub.enter(w, []subject{{nameField, l.name}}, version)
 	defer leave()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()

@@ -451,16 +451,23 @@ func (w *wire) list(ctx context.Context, limit time.Duration, selector, accept s
 // An event is what a watch tells.
 type event struct {
 	deleted, added bool
-	watched        bool // a watch has told of it
 	*object
 }
 
+// now returns the object as it is after the event: nil if it is there no more.
+func (e event) now() *object {
+	if e.deleted {
+		return nil
+	}
+	return e.object
+}
+
 // lockSelector selects one Lease by its name: it has no labels of ours. What a watch tells of it is whole.
-func lockSelector(name string) string { return "metadata.name=" + name }
+func lockSelector(name string) string { return nameField + "=" + name }
 
 // watch calls f for each change, after the version, of what the labels select, until the stream ends. The objects have their metadata
-// alone; see also [lockSelector]. When its turn has come it waits for the stream to begin until limit has passed.
-func (w *wire) watch(ctx context.Context, limit time.Duration, selector string, version int64, f func(event)) error {
+// alone; see also [lockSelector]. When its turn has come it waits for the stream to begin until limit has passed, and then calls opened.
+func (w *wire) watch(ctx context.Context, limit time.Duration, selector string, version int64, opened func(), f func(event)) error {
 	give, err := w.turns.take(ctx)
 	if err != nil {
 		return err
@@ -473,7 +480,7 @@ func (w *wire) watch(ctx context.Context, limit time.Duration, selector string, 
 	accept := metadata
 	if name, one := strings.CutPrefix(selector, lockSelector("")); one {
 		q.Del("labelSelector")
-		q.Set("fieldSelector", "metadata.name="+name)
+		q.Set("fieldSelector", lockSelector(name))
 		accept = whole
 	}
 	resp, err := w.send(ctx, request{method: http.MethodGet, query: q, accept: accept})
@@ -483,6 +490,7 @@ func (w *wire) watch(ctx context.Context, limit time.Duration, selector string, 
 	}
 	defer resp.Body.Close()
 	late.Stop()
+	opened()
 	for dec := json.NewDecoder(resp.Body); ; {
 		var raw struct {
 			Type   string          `json:"type"`
