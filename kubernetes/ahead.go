@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
@@ -132,7 +131,7 @@ func (s *session) inFront(ctx context.Context, m backend.Member) (f front, err e
 		for _, o := range known {
 			names = append(names, o.Metadata.Name)
 		}
-		selector, accept = idLabel+" in ("+strings.Join(names, ",")+")", whole
+		selector, accept = in(idLabel, names), whole
 	}
 	l, err := s.list(ctx, selector, accept)
 	if err != nil {

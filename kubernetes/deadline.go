@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend/kit/backoff"
-	"github.com/succession-dev/succession/backend/kit/clock"
 )
 
 // Deadline lies a TTL after the newest renewal that was answered was sent; the package comment says why nobody ends the session
@@ -34,6 +33,7 @@ func (s *session) over() error {
 // renew renews the session when a quarter of its time has passed since it was last written.
 func (s *session) renew() {
 	pause := s.b.o.backoff()
+	var versions [3]int64 // after the last renewals, the newest first
 	for {
 		d := s.lease.Left() - s.b.o.TTL*3/4
 		if d <= 0 {
@@ -45,32 +45,16 @@ func (s *session) renew() {
 				d = pause.Failed(err)
 			} else {
 				pause.Reset()
-				s.proveWatches()
+				s.edit.Lock()
+				now, _ := versionOf(s.version)
+				s.edit.Unlock()
+				versions = [3]int64{now, versions[0], versions[1]}
+				s.hub.prove(versions[2])
 				d = s.lease.Left() - s.b.o.TTL*3/4
 			}
 		}
 		if backoff.Sleep(s.Context(), max(d, time.Millisecond)) != nil {
 			return
 		}
-	}
-}
-
-// proveWatches looks, about once in a session time, whether the session's own watch has told of the last renewal that it looked
-// after. All watches of a server are fed by one. If they are dead, they are opened anew, and all who wait look.
-func (s *session) proveWatches() {
-	s.edit.Lock()
-	now, _ := versionOf(s.version)
-	s.edit.Unlock()
-	s.mu.Lock()
-	if !s.proved.IsZero() && clock.Since(s.proved) < s.b.o.TTL*3/4 {
-		s.mu.Unlock()
-		return
-	}
-	dead := s.renewed > s.echo
-	s.renewed, s.proved = now, clock.Now()
-	s.mu.Unlock()
-	if dead {
-		s.b.o.Logger.Warn("the watches tell of nothing, opening them anew", "session", s.name)
-		s.hub.renew()
 	}
 }

@@ -26,11 +26,10 @@
 // there when it looked first is all that ever does. Refresh renews the session,
 // whose version is later than all writes before.
 //
-// Waiting (L3): a watch of all that belongs to one session: its Lease, and its members. Whoever waits for a member watches its
-// session; a process has one watch for each session that it waits for. Each session watches itself. If that watch does not tell
-// of its own renewals, all are opened anew, and all who wait look. If a list shows a
-// renewal that a watch has not told of, that watch alone is opened anew. Nobody renews a record, so who watches one, such as a
-// leader, reads it once in a TTL.
+// Waiting (L3): whoever waits for a member waits for what happens to its session: to the Lease, and to all members of it. A leader waits
+// for what happens to its own member and to the record. A process has one watch for up to a hundred sessions and records, which it
+// selects by name. Each watch also tells of the process's own Lease, which is renewed all the time: one that has not told of a renewal half
+// a TTL later is dead. Then all are opened anew, and lists show what they have not told of.
 //
 // # Guarded writes
 //
@@ -96,6 +95,32 @@
 // Guarded writes know our line alone. While a candidate of client-go leads, the member that led before may still stand, and a write of
 // its that is on its way is not refused before the next of ours is first. A format with client-go has neither shared members nor pins:
 // candidates of client-go would not wait behind them. Without the format Pin fails if somebody holds the Lease.
+//
+// # A thousand elections of one process
+//
+// They share a session, and what they cost at rest is what it costs: four renewals in a TTL, and now and then a list of all sessions.
+//
+// Watches. An API server hands each write of a Lease to every watch of the namespace that selects by labels (startDispatching in
+// cacher.go), and for every ten of them it takes 5 ms of a seat from the share of the writer (mutating_work_estimator.go). By default all
+// service accounts share 245 seats. With a watch for each of a thousand elections every write would cost half a second of a
+// seat. So they have 11 watches, each of a hundred names. A further name is put into one of these: that is opened anew, and goes on where it
+// was. Names that come while it is being opened wait until it is open, and then come in together.
+//
+// Two other ways were weighed. To watch each record by its own name costs writers nothing. But a connection has a hundred streams, so a
+// thousand watches need ten connections; and a watch of one record tells of nothing that is renewed, so each record would have to be read
+// once in a TTL. To watch all records of a prefix takes one watch. But then each process is told of every write of every record, those
+// of applications too: with ten processes ten events, of which nine concern nobody.
+//
+// Requests. A backend has at most 32 under way, and a watch counts until it is open. Eight of them may only be urgent: watches of names,
+// renewals of Leases beside client-go, and guarded writes. The renewal of the session is one more, and waits for none. A request that is refused with 429
+// keeps its turn until it is sent again.
+//
+// Breaks. Watches go on where they were, and nobody looks. An API server that was started anew does not know that version any more.
+// Then a list for every hundred names shows what there is, and those look whom it concerns.
+//
+// What stays: each member that joins lists its line once, and for that an API server goes through all Leases of the namespace. So
+// the cost of a start grows with the square of the elections; choose another coordinator for ten thousand. And beside client-go each
+// leader renews a Lease of its own, four times in a TTL, which is half of what a leader of client-go sends, and watches it by its name.
 //
 // # What rests on what
 //

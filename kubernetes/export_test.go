@@ -10,3 +10,9 @@ func SessionName(b *Backend) string {
 
 // RecordName returns the name of the object that a record is.
 func RecordName(b *Backend, name string) string { return b.recordName(name) }
+
+// MaxUnderWay is how many requests a backend has under way, with the renewal of its session. WatchesOf is how many watches a session has
+// for so many records, or sessions of others.
+const MaxUnderWay = maxTurns + maxUrgent + 1
+
+func WatchesOf(n int) int { return (n + mostWatched) / mostWatched }

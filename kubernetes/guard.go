@@ -230,15 +230,18 @@ func (s *session) inLine(ctx context.Context, key string) (bool, error) {
 // enlist has the record of m's line list an object, before a write that m guards is sent to it. The caller calls settle when it knows
 // that no such write is on its way any more.
 func (s *session) enlist(ctx context.Context, m backend.Member, target string) (settle func(), err error) {
-	s.listing.Lock()
-	defer s.listing.Unlock()
 	s.mu.Lock()
 	mine := s.mine(m)
-	known := mine != nil && slices.Contains(mine.guarded, target)
-	if mine != nil {
-		mine.pending[target]++
-	}
 	s.mu.Unlock()
+	known := false
+	if mine != nil {
+		mine.listing.Lock()
+		defer mine.listing.Unlock()
+		s.mu.Lock()
+		known = slices.Contains(mine.guarded, target)
+		mine.pending[target]++
+		s.mu.Unlock()
+	}
 	settle = func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -304,8 +307,8 @@ func (s *session) unlist(ctx context.Context, m backend.Member, mine *own) {
 	if none {
 		return
 	}
-	s.listing.Lock()
-	defer s.listing.Unlock()
+	mine.listing.Lock()
+	defer mine.listing.Unlock()
 	_, _ = s.editRecord(ctx, m.Line, func(o *object) *patch {
 		s.mu.Lock()
 		defer s.mu.Unlock()

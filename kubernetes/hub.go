@@ -2,155 +2,149 @@ package kubernetes
 
 import (
 	"context"
-	"errors"
+	"math"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/succession-dev/succession/backend/kit"
-	"github.com/succession-dev/succession/backend/kit/backoff"
-	"github.com/succession-dev/succession/backend/kit/clock"
 )
 
-// A hub has the watches of a session. All who wait for the same objects share one.
+// A hub has the watches of a session. All who wait for the same share a topic, and many topics share a watch.
 type hub struct {
 	s       *session
 	mu      sync.Mutex
-	streams map[string]*stream // by selector
+	topics  map[subject]*topic
+	streams []*stream // the first is that of the session itself
 }
 
-// A stream is one watch, which is opened again when it ends. It has no first answer with what is there: it tells of what happens after a
-// version. Whoever begins to wait looks after that, so nothing is missed, and the look need not wait until the watch is open.
-type stream struct {
+// A subject is what somebody may wait for: all Leases that have the name under the label. A lock is a Lease without labels of ours; its
+// label is nameField.
+type subject struct{ label, name string }
+
+const nameField = "metadata.name"
+
+// A topic is a subject that some wait for.
+type topic struct {
+	subject
+	on      *stream
 	waiting map[*waiter]bool
-	cancel  context.CancelFunc // ends it
-	again   context.CancelFunc // ends the request, which is sent again; nil between two
-	kept    bool               // also when nobody waits
-	opened  clock.Instant
-	heard   int64 // the version of the newest event, but for renewals of sessions
+	kept    bool  // also when nobody waits
+	heard   int64 // the version of the newest event that may matter to anybody
 }
 
 // A waiter is told of events that matter to it.
 type waiter struct {
 	c        chan struct{}      // has room for one
 	relevant func(e event) bool // called with the hub locked
-	member   string             // the key of the member that waits, or empty; it looks at once if that has gone already
+	members  []string           // the keys of the members whose end matters; it looks at once if one has gone already
 }
 
-func newWaiter(relevant func(e event) bool) *waiter {
-	return &waiter{c: make(chan struct{}, 1), relevant: relevant}
+// newWaiter returns a waiter. A key that is empty stands for no member.
+func newWaiter(relevant func(e event) bool, members ...string) *waiter {
+	members = slices.DeleteFunc(members, func(key string) bool { return key == "" })
+	return &waiter{c: make(chan struct{}, 1), relevant: relevant, members: members}
 }
 
-// follow opens a watch that stays open.
-func (h *hub) follow(selector string, version int64) {
+// follow keeps a topic, whether anybody waits or not.
+func (h *hub) follow(a subject, version int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.open(selector, version).kept = true
+	h.topic(a, version).kept = true
 }
 
-// open begins a stream. The caller holds the lock.
-func (h *hub) open(selector string, version int64) *stream {
-	ctx, cancel := context.WithCancel(h.s.Context())
-	x := &stream{waiting: make(map[*waiter]bool), cancel: cancel, opened: clock.Now()}
-	if !h.s.Go(func() { h.run(ctx, selector, x, version) }) {
-		cancel()
-	}
-	h.streams[selector] = x
-	return x
-}
-
-// enter has w told of what happens after the version to what the selectors say. The caller calls leave. missed says that
-// something may have happened already.
-func (h *hub) enter(w *waiter, selectors []string, version int64) (missed bool, leave func()) {
+// enter has w told of what happens to the subjects after the version. The caller calls leave. missed says that something may have
+// happened already.
+func (h *hub) enter(w *waiter, about []subject, version int64) (missed bool, leave func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, selector := range selectors {
-		x := h.streams[selector]
-		if x == nil {
-			x = h.open(selector, version)
-		}
-		x.waiting[w] = true
-		missed = missed || x.heard > version
+	for _, a := range about {
+		t := h.topic(a, version)
+		t.waiting[w] = true
+		missed = missed || t.heard > version
 	}
 	return missed, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		for _, selector := range selectors {
-			if x := h.streams[selector]; x != nil && x.waiting[w] {
-				if delete(x.waiting, w); len(x.waiting) == 0 && !x.kept {
+		for _, a := range about {
+			if t := h.topics[a]; t != nil && t.waiting[w] {
+				if delete(t.waiting, w); len(t.waiting) == 0 && !t.kept {
 					// A caller that waits again soon finds it still there.
-					time.AfterFunc(h.s.b.o.TTL/8, func() { h.close(selector, x) })
+					time.AfterFunc(h.s.b.o.TTL/8, func() { h.drop(t) })
 				}
 			}
 		}
 	}
 }
 
-func (h *hub) close(selector string, x *stream) {
+// topic returns the topic of a subject, which is told of from the version on if it is new. The caller holds the lock.
+func (h *hub) topic(a subject, version int64) *topic {
+	t := h.topics[a]
+	if t == nil {
+		t = &topic{subject: a, on: h.streamFor(a), waiting: make(map[*waiter]bool)}
+		h.topics[a] = t
+		t.on.topics[a.name] = t
+		t.on.from = min(t.on.from, version)
+		t.on.reopen()
+	}
+	return t
+}
+
+// streamFor returns a stream that has room for the subject. The caller holds the lock.
+func (h *hub) streamFor(a subject) *stream {
+	for i, x := range h.streams {
+		// A record has its name under both labels, so the first stream may tell of it too.
+		fits := x.label == a.label && a.label != nameField || i == 0 && a.label == idLabel
+		if fits && len(x.topics) < mostWatched {
+			return x
+		}
+	}
+	ctx, cancel := context.WithCancel(h.s.Context())
+	x := &stream{label: a.label, topics: make(map[string]*topic), cancel: cancel, version: math.MaxInt64, from: math.MaxInt64}
+	if !h.s.Go(func() { h.run(ctx, x) }) {
+		cancel()
+	}
+	h.streams = append(h.streams, x)
+	return x
+}
+
+// drop takes a topic away for which nobody waits.
+func (h *hub) drop(t *topic) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(x.waiting) == 0 && h.streams[selector] == x {
-		delete(h.streams, selector)
+	if len(t.waiting) > 0 || h.topics[t.subject] != t {
+		return
+	}
+	x := t.on
+	delete(h.topics, t.subject)
+	delete(x.topics, t.name)
+	switch {
+	case len(x.topics) == 0:
 		x.cancel()
+		h.streams = slices.DeleteFunc(h.streams, func(o *stream) bool { return o == x })
+	case t.label != idLabel: // few events tell of a record, so it may stay in the watch until that is opened anew
+		x.reopen()
 	}
 }
 
-// renew has all watches begin anew, and all who wait look.
-func (h *hub) renew() {
+// told tells those who wait for a session of an event that this process has brought about.
+func (h *hub) told(session string, e event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, x := range h.streams {
-		if x.again != nil {
-			x.again()
-		}
-		x.tell(nil)
+	if t := h.topics[subject{ofLabel, session}]; t != nil {
+		t.tell(e)
 	}
 }
 
-// tell tells those to whom the event matters; nil matters to all. The caller holds the lock of the hub.
-func (x *stream) tell(e *event) {
-	for w := range x.waiting {
-		if e == nil || w.relevant(*e) {
+// concerns reports whether an event may matter to anybody who waits: of a session only its end does, that of its members, and that one becomes
+// an item. So a thousand members that join do not have one another look.
+func (t *topic) concerns(e event) bool { return t.label != ofLabel || e.deleted || e.isItem() }
+
+// tell tells those to whom the event matters. The caller holds the lock of the hub.
+func (t *topic) tell(e event) {
+	for w := range t.waiting {
+		if w.relevant(e) {
 			kit.Notify(w.c)
-		}
-	}
-}
-
-// run watches until the context ends. A watch that ends goes on where it was. If the server does not know that any more, all who
-// wait look.
-func (h *hub) run(ctx context.Context, selector string, x *stream, version int64) {
-	o := h.s.b.o
-	for pause := o.backoff(); ; {
-		request, again := context.WithCancel(ctx)
-		h.mu.Lock()
-		x.again = again
-		h.mu.Unlock()
-		began := time.Now()
-		err := h.s.b.wire.watch(request, o.attempt(), selector, version, func(e event) {
-			version = max(version, e.version())
-			e.watched = true
-			h.s.observe(e)
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			if e.deleted || !e.has(sessionLabel) {
-				x.heard = version
-			}
-			x.tell(&e)
-		})
-		again()
-		if ctx.Err() != nil {
-			return
-		}
-		if errors.Is(err, errOld) {
-			version = h.s.b.wire.seen.Load()
-			h.mu.Lock()
-			x.heard = version
-			x.tell(nil)
-			h.mu.Unlock()
-		} else if time.Since(began) > o.TTL {
-			pause.Reset()
-		}
-		if backoff.Sleep(ctx, pause.Next()) != nil {
-			return
 		}
 	}
 }
@@ -158,16 +152,16 @@ func (h *hub) run(ctx context.Context, selector string, x *stream, version int64
 // await calls look, and again after each event that matters, until it is done. If the caller has looked already, since is a
 // version of which it has seen all, and otherwise 0. due, which may be nil, says after what time to call due again if nothing is
 // told.
-func (h *hub) await(ctx context.Context, w *waiter, selectors []string, since int64, look func() (done bool, err error), due func() time.Duration) error {
+func (h *hub) await(ctx context.Context, w *waiter, about []subject, since int64, look func() (done bool, err error), due func() time.Duration) error {
 	looked := since > 0
 	if !looked {
 		since = h.s.b.wire.seen.Load()
 	}
-	missed, leave := h.enter(w, selectors, since)
+	missed, leave := h.enter(w, about, since)
 	defer leave()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	for told := missed || !looked || h.s.hasGone(w.member); ; {
+	for told := missed || !looked || slices.ContainsFunc(w.members, h.s.hasGone); ; {
 		if told {
 			if done, err := look(); done || err != nil {
 				return err

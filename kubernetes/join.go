@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
@@ -27,6 +28,7 @@ type own struct {
 
 	fenced bool // what was guarded by those who stood in front can write nothing any more
 
+	listing sync.Mutex     // held while the record of the line is told what a write of its may reach
 	guarded []string       // objects that the record of the line lists for it
 	pending map[string]int // objects that a guarded write may be on its way to
 }

@@ -54,7 +54,7 @@ func (s *session) sessionsOf(ctx context.Context, members []*object) (map[string
 	}
 	selector := sessionLabel + "=" + s.b.space
 	if len(names) <= mostAsked {
-		selector += "," + ofLabel + " in (" + strings.Join(slices.Collect(maps.Keys(names)), ",") + ")"
+		selector += "," + in(ofLabel, slices.Collect(maps.Keys(names)))
 	}
 	l, err := s.list(ctx, selector, metadata)
 	if err != nil {
@@ -159,11 +159,11 @@ func (s *session) WatchLine(ctx context.Context, line string, after backend.Line
 	for _, m := range after.Members {
 		known[m.Key] = true
 	}
-	selectors := []string{lineLabel + "=" + s.b.lineLabel(line)}
+	about := []subject{{lineLabel, s.b.lineLabel(line)}}
 	lock, holder := "", ""
 	if name, err := s.b.lockName(line); err == nil && s.b.beside() {
 		lock = name
-		selectors = append(selectors, lockSelector(name))
+		about = append(about, subject{nameField, name})
 		if len(after.Members) > 0 && strings.HasPrefix(after.Members[0].Key, lockAhead) {
 			holder = after.Members[0].Value
 		}
@@ -174,7 +174,7 @@ func (s *session) WatchLine(ctx context.Context, line string, after backend.Line
 		}
 		return e.has(memberLabel) && (e.deleted && known[e.Metadata.Name] || e.added && !known[e.Metadata.Name])
 	})
-	err = s.hub.await(ctx, w, selectors, 0, func() (bool, error) {
+	err = s.hub.await(ctx, w, about, 0, func() (bool, error) {
 		l, err = s.Line(ctx, line)
 		return err == nil && !l.SameMembers(after), err
 	}, nil)

@@ -29,7 +29,7 @@ func (s *session) keep(l *lock) {
 	l.edit.Lock()
 	version, _ := versionOf(l.last.version)
 	l.edit.Unlock()
-	missed, leave := s.hub.enter(w, []string{lockSelector(l.name)}, version)
+	missed, leave := s.hub.enter(w, []subject{{nameField, l.name}}, version)
 	defer leave()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -67,6 +67,7 @@ func (s *session) keep(l *lock) {
 // fails with errLockTaken. A candidate of client-go that led before clears the lock of whoever leads now (tryRelease): it reads what
 // there is, and then asks its own memory whether it leads.
 func (s *session) renewLock(l *lock) error {
+	ctx := ranked(s.Context(), urgent)
 	l.edit.Lock()
 	defer l.edit.Unlock()
 	l.mu.Lock()
@@ -93,11 +94,11 @@ func (s *session) renewLock(l *lock) error {
 			}
 			l.last.version = o.Metadata.ResourceVersion
 		}
-		err := s.writeLock(s.Context(), l)
+		err := s.writeLock(ctx, l)
 		if !changed(err) {
 			return err
 		}
-		if o, err = s.b.wire.get(s.Context(), s.b.o.attempt(), l.name, whole); errors.Is(err, errMissing) {
+		if o, err = s.b.wire.get(ctx, s.b.o.attempt(), l.name, whole); errors.Is(err, errMissing) {
 			// An operator has deleted it. Only one can create it.
 			l.last.version = ""
 			continue

@@ -30,7 +30,7 @@ func (s *session) watchLock(ctx context.Context, m backend.Member, p *backend.Pl
 		case m.Key, s.name:
 			return e.deleted
 		case record:
-			return e.deleted || e.said() != *heard.Load()
+			return e.now().said() != *heard.Load()
 		case name:
 			if e.deleted {
 				s.see(m.Line, nil)
@@ -40,10 +40,9 @@ func (s *session) watchLock(ctx context.Context, m backend.Member, p *backend.Pl
 			return e.deleted || e.Spec.HolderIdentity != ahead.Value
 		}
 		return false
-	})
-	w.member = m.Key
-	selectors := []string{ofLabel + "=" + s.name, ofLabel + "=" + record, lockSelector(name)}
-	return s.hub.await(ctx, w, selectors, since, func() (bool, error) {
+	}, m.Key)
+	about := []subject{{ofLabel, s.name}, {idLabel, record}, {nameField, name}}
+	return s.hub.await(ctx, w, about, since, func() (bool, error) {
 		now := ""
 		var err error
 		if *p, now, err = s.stand(ctx, m); err != nil {
@@ -71,7 +70,7 @@ func (s *session) goneLock(ctx context.Context, m backend.Member) error {
 		return err
 	}
 	w := newWaiter(func(e event) bool { return e.deleted || e.Spec.HolderIdentity != m.Value })
-	return s.hub.await(ctx, w, []string{lockSelector(name)}, 0, func() (bool, error) {
+	return s.hub.await(ctx, w, []subject{{nameField, name}}, 0, func() (bool, error) {
 		o, err := s.get(ctx, name, whole)
 		return err == nil && (o == nil || o.Spec.HolderIdentity != m.Value), err
 	}, nil)

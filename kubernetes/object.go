@@ -32,9 +32,9 @@ const (
 	memberLabel  = domain + "member"
 	recordLabel  = domain + "record"
 
-	idLabel    = domain + "id"    // of members and records: the name of the object, by which a list can ask for several
+	idLabel    = domain + "id"    // the name of the object, by which a list or a watch can ask for several
 	ofLabel    = domain + "of"    // the name of the session; of what belongs to none, of the object itself
-	lineLabel  = domain + "line"  // of members, and of the record with the name of their line
+	lineLabel  = domain + "line"  // of members, and of the record with the name of their line; of sessions, their own name; see [stream]
 	dirLabel   = domain + "dir"   // of records
 	claimLabel = domain + "claim" // of claims: the key of the item
 )

@@ -15,8 +15,7 @@ import (
 // A sight is a version of another session's object, and since when this process has seen no later one.
 type sight struct {
 	kit.Silence
-	o     *object
-	heard clock.Instant // when a watch has told of it last, or it was seen first
+	o *object
 }
 
 // A past is what has gone for good: members and sessions, whose names and UIDs never come again. It remembers the newest ones.
@@ -68,7 +67,6 @@ func (s *session) observe(e event) {
 		}
 	case !e.has(sessionLabel):
 	case uid == s.uid:
-		s.echo = max(s.echo, e.version())
 		if e.deleted || e.Metadata.DeletionTimestamp != "" {
 			s.End(errEnded)
 		}
@@ -80,16 +78,7 @@ func (s *session) observe(e event) {
 		if known && was.o.version() >= e.version() {
 			return
 		}
-		now := clock.Now()
-		x := sight{Silence: kit.Silence{Since: now}, o: e.object, heard: was.heard}
-		if !known || e.watched {
-			x.heard = now
-		} else if quiet := e.ttl() * 3 / 4; now.Sub(was.heard) > quiet {
-			// It was renewed, three times at least, and a watch of it would have told.
-			x.heard = now
-			s.Go(func() { s.hub.deaf(e.Metadata.Name, quiet) })
-		}
-		s.sights[uid] = x
+		s.sights[uid] = sight{Silence: kit.Silence{Since: clock.Now()}, o: e.object}
 	}
 }
 
@@ -321,27 +310,4 @@ func (s *session) survives(m, record *object) bool {
 	defer s.mu.Unlock()
 	s.past.member(m.Metadata.Name)
 	return false
-}
-
-// told tells those who wait for a session of an event that this process has brought about.
-func (h *hub) told(session string, e event) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if x := h.streams[ofLabel+"="+session]; x != nil {
-		x.tell(&e)
-	}
-}
-
-// deaf opens the watch of a session or a record anew, if there is one that has been open for a while, and has those look who wait for it: it
-// has not told of renewals, or of a change. Whatever else it should have told, they have missed as well.
-func (h *hub) deaf(of string, while time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if x := h.streams[ofLabel+"="+of]; x != nil && clock.Since(x.opened) > while {
-		h.s.b.o.Logger.Warn("a watch tells of nothing, opening it anew", "of", of)
-		if x.again != nil {
-			x.again()
-		}
-		x.tell(nil)
-	}
 }

@@ -7,19 +7,16 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/backend/kit"
-	"github.com/succession-dev/succession/backend/kit/clock"
 )
 
 // WatchPlace blocks until m stands otherwise than p says; see [backend.Session]. It watches the session of the member in front
 // with all its members, and the record of the line if m is first or the one in front stays when the election moves. While it
-// waits it sends nothing, but for a look at the record once in a session time if it watches that: the record tells nothing by itself
-// from which to know that its watch still tells of it.
+// waits it sends nothing.
 func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
 	if !p.First && strings.HasPrefix(p.Ahead.Key, lockAhead) {
 		return s.watchLock(ctx, m, p)
 	}
-	selectors := []string{ofLabel + "=" + s.name}
+	about := []subject{{ofLabel, s.name}}
 	front, said, since, err := s.standsBehind(ctx, m, p)
 	if err != nil {
 		return err
@@ -27,7 +24,7 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 	uid, of := "", "" // of the session in front
 	if front != nil {
 		if of, uid = front.session(); of != s.name {
-			selectors = append(selectors, ofLabel+"="+of)
+			about = append(about, subject{ofLabel, of})
 		}
 	} else if !p.First { // it has gone
 		*p, err = s.Ahead(ctx, m)
@@ -35,7 +32,7 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 	}
 	record := s.b.recordName(m.Line)
 	if p.First || p.Ahead.Pinned {
-		selectors = append(selectors, ofLabel+"="+record)
+		about = append(about, subject{idLabel, record})
 	}
 	ahead := p.Ahead
 	var heard atomic.Pointer[string] // what the record said when this call looked last
@@ -48,29 +45,13 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 			return e.deleted || e.isItem() && !ahead.Pinned
 		}
 		// A leader that writes under guard changes the record too, and nothing that concerns a place.
-		return e.Metadata.Name == record && (e.deleted || e.said() != *heard.Load())
-	})
-	w.member = m.Key
+		return e.Metadata.Name == record && e.now().said() != *heard.Load()
+	}, m.Key, ahead.Key)
 	var due func() time.Duration
-	if p.First || p.Ahead.Pinned {
-		looked := clock.Now()
-		due = func() time.Duration {
-			if left := s.b.o.TTL - clock.Since(looked); left > 0 {
-				return left
-			}
-			looked = clock.Now()
-			s.Go(func() {
-				if o, err := s.b.wire.get(ctx, s.b.o.attempt(), record, metadata); gone(err) == nil && o.said() != *heard.Load() {
-					s.hub.deaf(record, s.b.o.TTL/2)
-					kit.Notify(w.c)
-				}
-			})
-			return s.b.o.TTL
-		}
-	} else if uid != s.uid {
+	if !p.First && !ahead.Pinned && uid != s.uid {
 		due = func() time.Duration { return s.due(uid) }
 	}
-	return s.hub.await(ctx, w, selectors, since, func() (bool, error) {
+	return s.hub.await(ctx, w, about, since, func() (bool, error) {
 		was := *p
 		now := ""
 		if *p, now, err = s.stand(ctx, m); err != nil {
@@ -144,10 +125,10 @@ func (s *session) Gone(ctx context.Context, m backend.Member) error {
 	session := of
 	w := newWaiter(func(e event) bool {
 		return e.deleted && (e.Metadata.Name == m.Key || e.Metadata.Name == session) || e.Metadata.Name == m.Key && e.isItem() && !m.Pinned
-	})
+	}, m.Key)
 	var due func() time.Duration
 	if uid != "" && uid != s.uid {
 		due = func() time.Duration { return s.due(uid) }
 	}
-	return s.hub.await(ctx, w, []string{ofLabel + "=" + session}, since, look, due)
+	return s.hub.await(ctx, w, []subject{{ofLabel, session}}, since, look, due)
 }

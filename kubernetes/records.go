@@ -25,8 +25,8 @@ func (s *session) Watch(ctx context.Context, name string, after backend.Version)
 	if after == backend.Any {
 		return s.Get(ctx, name)
 	}
-	w := newWaiter(func(e event) bool { return e.deleted || e.recordVersion() != after })
-	err = s.hub.await(ctx, w, []string{ofLabel + "=" + s.b.recordName(name)}, 0, func() (bool, error) {
+	w := newWaiter(func(e event) bool { return e.now().recordVersion() != after })
+	err = s.hub.await(ctx, w, []subject{{idLabel, s.b.recordName(name)}}, 0, func() (bool, error) {
 		r, err = s.Get(ctx, name)
 		return err == nil && r.Version != after, err
 	}, nil)
@@ -61,6 +61,7 @@ func (s *session) writeRecord(ctx context.Context, name string, cond *backend.If
 	return kit.Await(ctx, s.Life, func() (v backend.Version, err error) {
 		ctx := s.Context()
 		if q.guarded() {
+			ctx = ranked(ctx, urgent)
 			id := s.b.recordName(name)
 			if q.cond.Member.Line == name {
 				q.own = entry(q.cond.Member.Key, id+"#"+strings.TrimPrefix(randomName(""), "-"))

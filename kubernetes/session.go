@@ -37,8 +37,6 @@ type session struct {
 	version string     // of the object, as it was written last; guarded by edit
 	burnt   []string   // in the object; guarded by edit
 
-	listing sync.Mutex // held while a guard list is written
-
 	mu        sync.Mutex
 	own       map[string]*own      // members that this session has joined, by key
 	past      past                 // what is known to have gone
@@ -46,9 +44,6 @@ type session struct {
 	locks     map[string]*lock     // that this session holds, by line; see [ClientGo]
 	forsaken  map[*lock]bool       // that it has lost: their deadlines count until their members have been removed
 	locksSeen map[string]lockSight // by line
-	echo      int64                // the version of the object that the watch of this session has told of last
-	renewed   int64                // the version after a renewal, which it should have told of a session time later
-	proved    clock.Instant        // when renewed was noted
 	unrenewed error                // why the last renewal was not answered as it ought to be; nil if it was
 }
 
@@ -72,9 +67,9 @@ func (b *Backend) begin(ctx context.Context) (*session, error) {
 	}
 	s := &session{b: b, name: randomName("session"), own: make(map[string]*own), sights: make(map[string]sight),
 		locks: make(map[string]*lock), forsaken: make(map[*lock]bool), locksSeen: make(map[string]lockSight)}
-	s.hub = hub{s: s, streams: make(map[string]*stream)}
+	s.hub = hub{s: s, topics: make(map[subject]*topic)}
 	before := b.wire.seen.Load()
-	o := newLease(s.name, s.name, map[string]string{sessionLabel: b.space})
+	o := newLease(s.name, s.name, map[string]string{sessionLabel: b.space, idLabel: s.name, lineLabel: s.name})
 	o.Metadata.Annotations[ttlNote] = strconv.FormatInt(b.o.TTL.Milliseconds(), 10)
 	o.Spec = spec{HolderIdentity: holder(), LeaseDurationSeconds: int64((b.o.TTL + time.Second - 1) / time.Second), RenewTime: now()}
 	sent := clock.Now()
@@ -95,7 +90,7 @@ func (b *Backend) begin(ctx context.Context) (*session, error) {
 	s.lease.Confirmed = s.Beat
 	s.joining = kit.Joins[backend.Joined]{Go: s.Go, Ended: s.Ended, Backlog: &s.backlog, Undo: func(j backend.Joined) { _ = s.leave(s.Context(), j.Member) }}
 	s.leaving = kit.Leaves{Go: s.Go, Ended: s.Ended, Backlog: &s.backlog, Context: s.Context, Alone: s.leaveAlone, Together: s.leaveTogether}
-	s.hub.follow(ofLabel+"="+s.name, o.version()) // its own end, and that of its members
+	s.hub.follow(subject{ofLabel, s.name}, o.version()) // its own end, and that of its members
 	s.Start(s.renew, s.watchOver)
 	return s, nil
 }
@@ -121,6 +116,7 @@ func holder() string {
 // write writes the session's object, which also renews it. If an answer was lost, it finds out what became of the request. burn is a
 // member that is never to count, or empty.
 func (s *session) write(ctx context.Context, burn string) error {
+	ctx = ranked(ctx, atOnce)
 	s.edit.Lock()
 	defer s.edit.Unlock()
 	for {

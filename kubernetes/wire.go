@@ -32,6 +32,8 @@ type wire struct {
 	where string   // the namespace, for errors
 	log   *slog.Logger
 
+	turns turns
+
 	// seen is the largest resource version that any answer has had. Lists are asked for that one or a later one, so that this process
 	// never sees an earlier state than it has seen before, whichever of several API servers answers.
 	seen atomic.Int64
@@ -65,7 +67,7 @@ func newWire(cfg *rest.Config, o *Options) (*wire, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w configuration: %w", backend.ErrInvalid, err)
 	}
-	return &wire{granted: make(map[string]bool), refused: make(map[string]clock.Instant), said: make(map[string]bool),
+	return &wire{turns: newTurns(), granted: make(map[string]bool), refused: make(map[string]clock.Instant), said: make(map[string]bool),
 		log: o.Logger, http: client, base: base, where: o.Namespace, path: "/apis/" + apiVersion + "/namespaces/" + o.Namespace + "/" + resource}, nil
 }
 
@@ -145,9 +147,14 @@ type request struct {
 	whole  string
 }
 
-// do sends a request, and reads the answer into out. It waits until limit has passed. The API server may refuse the
-// request because it has too many: then it has not looked at it, and do sends it again when the server says.
+// do sends a request, when its turn has come, and reads the answer into out. It waits until limit has passed since then. The API server
+// may refuse the request because it has too many: then it has not looked at it, and do sends it again when the server says.
 func (w *wire) do(ctx context.Context, limit time.Duration, q request, out any) error {
+	give, err := w.turns.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer give()
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: no answer within %v", backend.ErrUnavailable, limit))
 	defer cancel()
 	resp, err := w.send(ctx, q)
@@ -444,16 +451,27 @@ func (w *wire) list(ctx context.Context, limit time.Duration, selector, accept s
 // An event is what a watch tells.
 type event struct {
 	deleted, added bool
-	watched        bool // a watch has told of it
 	*object
 }
 
+// now returns the object as it is after the event: nil if it is there no more.
+func (e event) now() *object {
+	if e.deleted {
+		return nil
+	}
+	return e.object
+}
+
 // lockSelector selects one Lease by its name: it has no labels of ours. What a watch tells of it is whole.
-func lockSelector(name string) string { return "metadata.name=" + name }
+func lockSelector(name string) string { return nameField + "=" + name }
 
 // watch calls f for each change, after the version, of what the labels select, until the stream ends. The objects have their metadata
-// alone; see also [lockSelector]. It waits for the stream to begin until limit has passed.
-func (w *wire) watch(ctx context.Context, limit time.Duration, selector string, version int64, f func(event)) error {
+// alone; see also [lockSelector]. When its turn has come it waits for the stream to begin until limit has passed, and then calls opened.
+func (w *wire) watch(ctx context.Context, limit time.Duration, selector string, version int64, opened func(), f func(event)) error {
+	give, err := w.turns.take(ctx)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	late := time.AfterFunc(limit, func() { cancel(fmt.Errorf("%w: no watch within %v", backend.ErrUnavailable, limit)) })
@@ -462,15 +480,17 @@ func (w *wire) watch(ctx context.Context, limit time.Duration, selector string, 
 	accept := metadata
 	if name, one := strings.CutPrefix(selector, lockSelector("")); one {
 		q.Del("labelSelector")
-		q.Set("fieldSelector", "metadata.name="+name)
+		q.Set("fieldSelector", lockSelector(name))
 		accept = whole
 	}
 	resp, err := w.send(ctx, request{method: http.MethodGet, query: q, accept: accept})
+	give()
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
 	late.Stop()
+	opened()
 	for dec := json.NewDecoder(resp.Body); ; {
 		var raw struct {
 			Type   string          `json:"type"`
