@@ -37,11 +37,18 @@
 // slowest tests, what was disturbed by other work of the machine, how many tests are left to
 // ./test all, and once more the gist of what has failed. It exits with 1 when anything has
 // failed, when nothing was tested, and when too much could not be judged.
+//
+// If it is interrupted or terminated, it ends what it has started, says so, and closes as usual. What was running then
+// has neither passed nor failed.
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"os/signal"
+	"slices"
+	"syscall"
 )
 
 func main() {
@@ -56,8 +63,12 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: gotest 'DIR [-FLAG...] PACKAGE... [-FLAG...]' ... [-- 'DIR ...' ...] [--idle 'DIR ...' ...] [--then 'DIR ...' ...] [--make 'NAME COMMAND...' ...]")
 		os.Exit(2)
 	}
+	// What was ignored from the beginning stays so, as behind nohup.
+	ends := slices.DeleteFunc([]os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}, signal.Ignored)
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
+	context.AfterFunc(ctx, stop) // the next one is not waited for
 	total := newReport(newConsole(os.Stdout))
-	if err := total.runAll(os.Args[1:], historyFile()); err != nil {
+	if err := total.runAll(ctx, os.Args[1:], historyFile()); err != nil {
 		total.problem(err.Error())
 	}
 	if !total.close() {

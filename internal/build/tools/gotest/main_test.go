@@ -119,7 +119,7 @@ func TestReport(t *testing.T) {
 			dir := module(t, tt.source)
 			var out bytes.Buffer
 			r := newReport(newConsole(&out))
-			if err := r.runAll([]string{dir + " ./..."}, ""); err != nil {
+			if err := r.runAll(t.Context(), []string{dir + " ./..."}, ""); err != nil {
 				r.problem(err.Error())
 			}
 			if ok := r.close(); ok != strings.Contains(tt.closing, " 0 failed") {
@@ -149,7 +149,7 @@ func TestReport(t *testing.T) {
 func TestRunOutsideAModule(t *testing.T) {
 	var out bytes.Buffer
 	r := newReport(newConsole(&out))
-	err := r.runAll([]string{t.TempDir() + " ./..."}, "")
+	err := r.runAll(t.Context(), []string{t.TempDir() + " ./..."}, "")
 	if err == nil && r.failed == 0 {
 		t.Errorf("no module counts as a success:\n%s", &out)
 	}
@@ -171,7 +171,7 @@ func TestB(t *testing.T) { t.Error("it was to be left out") }
 	for _, race := range []string{"", " -race"} {
 		var out bytes.Buffer
 		r := newReport(newConsole(&out))
-		err := r.runAll([]string{dir + race + " ./... -test.skip=B -word=x", "--", dir + " ./... -test.run=A -word=x", "--idle", dir + " ./... -test.run=A -word=x",
+		err := r.runAll(t.Context(), []string{dir + race + " ./... -test.skip=B -word=x", "--", dir + " ./... -test.run=A -word=x", "--idle", dir + " ./... -test.run=A -word=x",
 			"--then", dir + " ./... -test.run=A -word=x", dir + " ./... -test.run=A -word=x"}, "")
 		if err != nil || r.passed != 5 || r.failed != 0 {
 			t.Errorf("%v, %d passed, %d failed, want 5 and 0:\n%s", err, r.passed, r.failed, &out)
@@ -218,7 +218,7 @@ func TestA(t *testing.T) {
 		}
 		return out.Write(b)
 	})))
-	if err := r.runAll([]string{dir + " ./... -test.parallel=2"}, ""); err != nil {
+	if err := r.runAll(t.Context(), []string{dir + " ./... -test.parallel=2"}, ""); err != nil {
 		t.Fatal(err)
 	}
 	if text := out.String(); strings.Contains(text, "nobody") || !strings.Contains(text, "FAIL  example.org/p TestA/c/d\n") || r.failures.Load() != 4 {

@@ -94,7 +94,7 @@ func TestUnseenMark(t *testing.T) {
 	dir := module(t, lanes+"\nfunc TestLate(t *testing.T) {\n\tt.Log()\n\tlane.Real(t)\n}\n")
 	var out bytes.Buffer
 	r := newReport(newConsole(&out))
-	err := r.runAll([]string{dir + " ./...", dir + " ./... @real", dir + " ./... -test.run=^TestReal$"}, "")
+	err := r.runAll(t.Context(), []string{dir + " ./...", dir + " ./... @real", dir + " ./... -test.run=^TestReal$"}, "")
 	if err != nil || r.passed != 5 || r.failed != 1 || !strings.Contains(out.String(), "FAIL  example.org/p TestLate\n") {
 		t.Errorf("%v, %d passed, %d failed, want 5 and 1, which is not where it says it is:\n%s", err, r.passed, r.failed, &out)
 	}
@@ -106,7 +106,7 @@ func TestNamesNothing(t *testing.T) {
 	dir := module(t, "package p\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) {}\n")
 	var out bytes.Buffer
 	r := newReport(newConsole(&out))
-	err := r.runAll([]string{dir + " ./... -test.run=^TestA$", dir + " ./... -test.run=^TestB$"}, "")
+	err := r.runAll(t.Context(), []string{dir + " ./... -test.run=^TestA$", dir + " ./... -test.run=^TestB$"}, "")
 	if err != nil || r.passed != 1 || r.failed != 1 || !strings.Contains(out.String(), `no test is called as in ["-test.run=^TestB$"]`) {
 		t.Errorf("%v, %d passed, %d failed, want 1 and 1:\n%s", err, r.passed, r.failed, &out)
 	}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -40,8 +42,8 @@ func newSchedule(p *plan, bin string, h history) *schedule {
 }
 
 // runAll builds and runs what the arguments name. It reads from a file how long programs took in
-// earlier runs, and notes there how long they take now, unless it has no name.
-func (r *report) runAll(args []string, historyFile string) error {
+// earlier runs, and notes there how long they take now, unless it has no name. It ends early when ctx does.
+func (r *report) runAll(ctx context.Context, args []string, historyFile string) error {
 	p, err := parse(args, r.out)
 	if err != nil {
 		return err
@@ -54,18 +56,19 @@ func (r *report) runAll(args []string, historyFile string) error {
 	s := newSchedule(p, bin, readHistory(historyFile))
 	r.status = func() string { return s.status(r.failures.Load()) }
 	defer r.out.keepStatus(r.status)()
+	defer context.AfterFunc(ctx, s.drop)()
 	var working sync.WaitGroup
 	for _, list := range p.makes {
 		working.Go(func() {
 			one := r.child()
-			one.make(s, list)
+			one.make(ctx, s, list)
 			r.merge(one)
 		})
 	}
 	working.Go(func() {
 		for b := s.nextBuild(); b != nil; b = s.nextBuild() {
 			one := r.child()
-			one.build(s, b)
+			one.build(ctx, s, b)
 			r.merge(one)
 		}
 	})
@@ -73,13 +76,28 @@ func (r *report) runAll(args []string, historyFile string) error {
 		working.Go(func() {
 			for p, by := s.next(l); p != nil; p, by = s.next(l) {
 				one := r.child()
-				one.program(s, p, by)
+				one.program(ctx, s, p, by)
 				r.merge(one)
 			}
 		})
 	}
 	working.Wait()
-	return s.history.write(historyFile)
+	err = s.history.write(historyFile)
+	if ctx.Err() != nil {
+		return errors.New("interrupted")
+	}
+	return err
+}
+
+// drop leaves out all that has not begun.
+func (s *schedule) drop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.builds, s.then = nil, nil
+	for _, l := range s.lanes {
+		l.programs = nil
+	}
+	s.changed.Broadcast()
 }
 
 // next returns the program that the lane is to run, and by which command; nil when there is none

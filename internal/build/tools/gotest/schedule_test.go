@@ -46,7 +46,7 @@ touch `+first+`/made
 		}
 		var out bytes.Buffer
 		r := newReport(newConsole(&out))
-		err := r.runAll(append(args, "--make", "server "+script), "")
+		err := r.runAll(t.Context(), append(args, "--make", "server "+script), "")
 		if err != nil || r.passed != 2 || r.failed != 0 || !strings.Contains(out.String(), "server: making\n") {
 			t.Errorf("%q: %v, %d passed, %d failed, want 2 and 0, and a line of the command:\n%s", args, err, r.passed, r.failed, &out)
 		}
@@ -60,7 +60,7 @@ func TestNeedThatFails(t *testing.T) {
 	dir := module(t, "package p\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) {}\n")
 	var out bytes.Buffer
 	r := newReport(newConsole(&out))
-	err := r.runAll([]string{dir + " ./... +broken", dir + " +broken ./... -test.v", dir + " ./... +whole", dir + " ./... -test.count=1",
+	err := r.runAll(t.Context(), []string{dir + " ./... +broken", dir + " +broken ./... -test.v", dir + " ./... +whole", dir + " ./... -test.count=1",
 		"--make", "broken go run ./nothing", "whole true"}, "")
 	if err != nil || r.passed != 2 || r.failed != 3 {
 		t.Errorf("%v, %d passed, %d failed, want 2 and 3", err, r.passed, r.failed)
@@ -70,7 +70,7 @@ func TestNeedThatFails(t *testing.T) {
 	if text := out.String(); strings.Count(text, "FAIL  example.org/p"+line) != 4 || strings.Count(text, "FAIL  broken: 'go run") != 2 || !strings.Contains(text, "broken: ") { // each when it happens, and at the end
 		t.Errorf("the output lacks lines %q:\n%s", line, text)
 	}
-	if err := newReport(newConsole(&out)).runAll([]string{dir + " ./... +unknown"}, ""); err == nil {
+	if err := newReport(newConsole(&out)).runAll(t.Context(), []string{dir + " ./... +unknown"}, ""); err == nil {
 		t.Error("a need that no command makes is accepted")
 	}
 }
@@ -96,7 +96,7 @@ func TestA(t *testing.T) { if err := os.WriteFile("q/q_test.go", []byte("package
 	}
 	var out bytes.Buffer
 	r := newReport(newConsole(&out))
-	if err := r.runAll([]string{dir + " .", dir + " +written ./q", "--make", "written " + script}, ""); err != nil || r.passed != 2 || r.failed != 0 {
+	if err := r.runAll(t.Context(), []string{dir + " .", dir + " +written ./q", "--make", "written " + script}, ""); err != nil || r.passed != 2 || r.failed != 0 {
 		t.Errorf("%v, %d passed, %d failed, want 2 and 0:\n%s", err, r.passed, r.failed, &out)
 	}
 }
@@ -113,7 +113,7 @@ func TestOneDoesNotBuild(t *testing.T) {
 	}
 	var out bytes.Buffer
 	r := newReport(newConsole(&out))
-	if err := r.runAll([]string{dir + " ./..."}, ""); err != nil || r.passed != 1 || r.failed != 1 || !strings.Contains(out.String(), "[2 of 2, 1 failed]\n") {
+	if err := r.runAll(t.Context(), []string{dir + " ./..."}, ""); err != nil || r.passed != 1 || r.failed != 1 || !strings.Contains(out.String(), "[2 of 2, 1 failed]\n") {
 		t.Errorf("%v, %d passed, %d failed, want 1 and 1, and both counted:\n%s", err, r.passed, r.failed, &out)
 	}
 }
@@ -134,7 +134,7 @@ func TestLeft(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		r := newReport(newConsole(&out))
-		if err := r.runAll(tt.args, file); err != nil || !regexp.MustCompile(tt.want).MatchString(out.String()) {
+		if err := r.runAll(t.Context(), tt.args, file); err != nil || !regexp.MustCompile(tt.want).MatchString(out.String()) {
 			t.Errorf("run %d: %v; want %s in\n%s", i, err, tt.want, &out)
 		}
 	}
