@@ -1,6 +1,6 @@
 // Command gotest builds tests, runs them, and ends with one line that counts them all:
 //
-//	gotest LANE [-- LANE]... [--idle LANE]... [--then LIST] [--make NEEDS]...
+//	gotest LANE [-- LANE]... [--idle LANE]... [--then LIST] [--make NEEDS]... [--all LIST]
 //
 // A lane is a list of arguments 'DIR [-FLAG...] PACKAGE... [-FLAG...]'. The first word is the
 // folder of a module. Flags before the packages are for go test, such as -race. Those after
@@ -15,8 +15,9 @@
 // its package do not (Real), or that the race detector costs more than it finds (Unraced). An argument runs the tests
 // that do not say Real, and, behind -race, not Unraced either. With the word @real it runs those that say Real, and
 // with @unraced those that say Unraced; packages without any are left out. A test that is not built with the
-// race detector is Unraced by that. If no argument runs a test, the run fails before it begins. An argument with
-// -test.run runs what that names, whatever the tests say, and fails where that is nothing.
+// race detector is Unraced by that. If no argument runs a test, the run fails before it begins, also if it is one of the
+// packages after --all. An argument with -test.run runs what that names, whatever the tests say; each name in it must be
+// that of a test in each of its packages.
 //
 // Test programs are built beside the tests, in the order in which the lanes want them, with
 // less priority than theirs and with more than that of an idle lane.
@@ -60,7 +61,7 @@ func main() {
 		return
 	}
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: gotest 'DIR [-FLAG...] PACKAGE... [-FLAG...]' ... [-- 'DIR ...' ...] [--idle 'DIR ...' ...] [--then 'DIR ...' ...] [--make 'NAME COMMAND...' ...]")
+		fmt.Fprintln(os.Stderr, "usage: gotest 'DIR [-FLAG...] PACKAGE... [-FLAG...]' ... [-- 'DIR ...' ...] [--idle 'DIR ...' ...] [--then 'DIR ...' ...] [--make 'NAME COMMAND...' ...] [--all 'DIR PACKAGE...' ...]")
 		os.Exit(2)
 	}
 	// What was ignored from the beginning stays so, as behind nohup.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -39,7 +40,6 @@ type program struct {
 	path     string
 	flags    []string
 	env      []string
-	named    bool    // the flags name its tests
 	needs    []*need // for building and running
 	state    state
 }
@@ -74,7 +74,7 @@ func parse(args []string, stderr io.Writer) (*plan, error) {
 	for _, arg := range args {
 		last := &sections[len(sections)-1]
 		switch {
-		case arg == "--" || arg == "--idle" || arg == "--then":
+		case arg == "--" || arg == "--idle" || arg == "--then" || arg == "--all":
 			sections = append(sections, section{kind: arg})
 		case arg == "--make":
 			sections = append(sections, section{kind: arg})
@@ -93,6 +93,7 @@ func parse(args []string, stderr io.Writer) (*plan, error) {
 	}
 	var first [][]*build // by lane
 	var rest []*build
+	var whole []tested
 	for _, s := range sections {
 		var all []*build
 		var programs []*program
@@ -111,6 +112,10 @@ func parse(args []string, stderr io.Writer) (*plan, error) {
 		case "--then":
 			p.then = append(p.then, programs...)
 			rest = append(rest, all...)
+		case "--all":
+			for _, b := range all {
+				whole = append(whole, b.tested...)
+			}
 		}
 	}
 	// The first of each lane, then the second of each.
@@ -125,7 +130,7 @@ func parse(args []string, stderr io.Writer) (*plan, error) {
 		first = more
 	}
 	p.builds = append(p.builds, rest...)
-	if left := leftOver(p.builds); len(left) > 0 {
+	if left := leftOver(p.builds, whole); len(left) > 0 {
 		return nil, fmt.Errorf("no argument runs: %s", strings.Join(left, ", "))
 	}
 	return p, nil
@@ -134,8 +139,8 @@ func parse(args []string, stderr io.Writer) (*plan, error) {
 // newBuild reads one argument.
 func newBuild(arg string, needs map[string]*need, stderr io.Writer) (*build, error) {
 	words := strings.Fields(arg)
-	if len(words) < 2 {
-		return nil, fmt.Errorf("%q names no package", arg)
+	if len(words) == 0 {
+		return nil, errors.New("an argument is empty")
 	}
 	b := &build{module: words[0]}
 	var packages, flags []string
@@ -168,16 +173,26 @@ func newBuild(arg string, needs map[string]*need, stderr io.Writer) (*build, err
 			packages = append(packages, word)
 		}
 	}
+	if packages == nil {
+		return nil, fmt.Errorf("%q names no package", arg)
+	}
 	b.choice.race = slices.Contains(b.flags, "-race")
 	var err error
 	if b.tested, err = list(b.module, b.flags, packages, stderr); err != nil {
 		return nil, err
 	}
 	for _, t := range b.tested {
+		for _, flag := range flags {
+			if pattern, ok := strings.CutPrefix(flag, "-test.run="); ok {
+				if name := t.unknown(pattern); name != "" {
+					return nil, fmt.Errorf("no test of %s is called as in %q: %s", t.pkg, arg, name)
+				}
+			}
+		}
 		if chosen, ok := b.choice.flags(t); ok {
 			b.programs = append(b.programs, &program{
 				pkg: t.pkg, dir: t.dir, key: t.pkg + " " + strings.Join(said, " "),
-				flags: append(chosen, flags...), env: b.choice.environment(), named: b.choice.given, needs: all,
+				flags: append(chosen, flags...), env: b.choice.environment(), needs: all,
 			})
 		}
 	}

@@ -84,10 +84,6 @@ func (r *report) run(ctx context.Context, s *schedule, p *program, by []string) 
 	}
 	end.Elapsed = time.Since(began).Seconds()
 	r.times.used(p.pkg, processors(tests.ProcessState))
-	if p.named && end.Action == "pass" && r.ran[p.pkg] == 0 {
-		end.Action = "fail"
-		r.add(event{Action: "output", Package: p.pkg, Output: fmt.Sprintf("no test is called as in %q\n", p.flags)})
-	}
 	s.end(p, end.Action == "pass")
 	r.add(end)
 	return errors.Join(readErr, events.Wait())
