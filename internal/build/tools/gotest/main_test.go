@@ -87,7 +87,7 @@ func TestReport(t *testing.T) {
 			name:    "does not build",
 			source:  head + `func TestA(t *testing.T) { undefined() }`,
 			closing: "tests: 0 passed, 1 failed, 0 skipped",
-			shows:   []string{"undefined: undefined"},
+			shows:   []string{"\n== what has failed\nFAIL  example.org/p [example.org/p.test] does not build\n    ./p_test.go:5:28: undefined: undefined\nFAIL  example.org/p: not tested, as example.org/p [example.org/p.test] does not build\ntests: "},
 		},
 		{
 			name:    "panic",
@@ -104,13 +104,13 @@ func TestReport(t *testing.T) {
 			name:    "TestMain fails after the tests",
 			source:  "package p\n\nimport (\"os\"; \"testing\")\n\n" + `func TestMain(m *testing.M) { m.Run(); println("leak"); os.Exit(1) }; func TestA(t *testing.T) {}`,
 			closing: "tests: 1 passed, 1 failed, 0 skipped",
-			shows:   []string{"leak"},
+			shows:   []string{"\n== what has failed\nFAIL  example.org/p, and none of its tests\n    leak\n    exit status 1\ntests: "},
 		},
 		{
 			name:    "none to run",
 			source:  head + "var _ testing.TB",
 			closing: "tests: 0 passed, 1 failed, 0 skipped",
-			shows:   []string{"nothing was tested"},
+			shows:   []string{"\n== what has failed\nFAIL  nothing was tested\ntests: "},
 		},
 	}
 	for _, tt := range tests {

@@ -208,15 +208,15 @@ func without(all []string, one string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s == one })
 }
 
-// leftOver returns the tests that no argument runs, of the packages that arguments name without -test.run, and of whole.
+// leftOver returns the packages of whole that no argument names, and the tests that no argument runs, of the packages that
+// arguments name without -test.run.
 func leftOver(builds []*build, whole []tested) (names []string) {
 	taken := make(map[string]bool) // by package and test
 	for _, t := range whole {
-		if t.plain {
-			taken[t.pkg+"'s tests"] = false
-		}
-		for _, m := range t.marked {
-			taken[t.pkg+" "+m.name] = false
+		if len(t.tests) > 0 {
+			taken[t.pkg] = slices.ContainsFunc(builds, func(b *build) bool {
+				return slices.ContainsFunc(b.tested, func(o tested) bool { return o.pkg == t.pkg })
+			})
 		}
 	}
 	for _, b := range builds {

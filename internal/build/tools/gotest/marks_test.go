@@ -105,20 +105,26 @@ func TestUnseenMark(t *testing.T) {
 func TestNothingIsLeftOut(t *testing.T) {
 	t.Parallel()
 	dir := module(t, "package p\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) {}\nfunc TestAs(t *testing.T) {}\n")
+	if err := os.Mkdir(filepath.Join(dir, "q"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "q", "q_test.go"), []byte("package q\n\nimport \"testing\"\n\nfunc TestQ(t *testing.T) {}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		args []string
 		want string // the end of an error
 	}{
-		{args: []string{dir + " ./... -test.run=^TestA$"}},
-		{args: []string{dir + " ./... -test.run=^(TestA|TestAs)$"}},
-		{args: []string{dir + " ./... -test.run=^Test[^C]|^TestA$/^L"}},
-		{args: []string{dir + " ./... -test.run=^TestB$"}, want: `: ^TestB$`},
-		{args: []string{dir + " ./... -test.run=^(TestA|Test)$"}, want: `: ^Test$`},
-		{args: []string{dir + " ./... -test.run=^Test[^A]|^TestA$/^L"}, want: `: ^Test[^A]`},
+		{args: []string{dir + " . -test.run=^TestA$"}},
+		{args: []string{dir + " . -test.run=^(TestA|TestAs)$"}},
+		{args: []string{dir + " . -test.run=^Test[^C]|^TestA$/^L"}},
+		{args: []string{dir + " . -test.run=^TestB$"}, want: `: ^TestB$`},
+		{args: []string{dir + " . -test.run=^(TestA|Test)$"}, want: `: ^Test$`},
+		{args: []string{dir + " . -test.run=^Test[^A]|^TestA$/^L"}, want: `: ^Test[^A]`},
 		{args: []string{dir + " -race  -test.timeout=9m"}, want: `names no package`},
 		{args: []string{" "}, want: `an argument is empty`},
-		{args: []string{dir + " ./...", "--all", dir + " ./..."}},
-		{args: []string{dir + " ./... -test.run=^TestA$", "--all", dir + " ./..."}, want: `no argument runs: example.org/p's tests`},
+		{args: []string{dir + " .", dir + " ./q -test.run=Q", "--all", dir + " ./..."}},
+		{args: []string{dir + " .", "--all", dir + " ./..."}, want: `no argument runs: example.org/p/q`},
 	} {
 		if _, err := parse(tt.args, t.Output()); (err == nil) != (tt.want == "") || err != nil && !strings.HasSuffix(err.Error(), tt.want) {
 			t.Errorf("%q: %v, want %q", tt.args, err, tt.want)
