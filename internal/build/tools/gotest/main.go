@@ -1,6 +1,6 @@
 // Command gotest builds tests, runs them, and ends with one line that counts them all:
 //
-//	gotest LANE [-- LANE]... [--idle LANE]... [--then LIST] [--make NEEDS]... [--all LIST]
+//	gotest LANE [-- LANE]... [--idle LANE]... [--then LIST] [--make NEEDS]... [--before NEEDS] [--all LIST]
 //
 // A lane is a list of arguments 'DIR [-FLAG...] PACKAGE... [-FLAG...]'. The first word is the
 // folder of a module. Flags before the packages are for go test, such as -race. Those after
@@ -27,7 +27,8 @@
 // several beside each other, with the priority of what is built. A word +NAME in a lane waits for
 // the command of that name: before the packages, the build of the programs waits, and behind the
 // packages, the programs do. Meanwhile the lane runs the next program that need not wait, or one
-// after --then. If a command fails, the run fails, and so do the programs that wait for it. All
+// after --then. Those after --before are made as those after --make, with the usual priority, and until they are made, or
+// have failed, none but idle lanes runs anything: a compiler would disturb what is judged by time. If a command fails, the run fails, and so do the programs that wait for it. All
 // others run.
 //
 // A workspace that the environment names in GOWORK holds for what is built, and not for programs and commands.
@@ -61,7 +62,7 @@ func main() {
 		return
 	}
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: gotest 'DIR [-FLAG...] PACKAGE... [-FLAG...]' ... [-- 'DIR ...' ...] [--idle 'DIR ...' ...] [--then 'DIR ...' ...] [--make 'NAME COMMAND...' ...] [--all 'DIR PACKAGE...' ...]")
+		fmt.Fprintln(os.Stderr, "usage: gotest 'DIR [-FLAG...] PACKAGE... [-FLAG...]' ... [-- 'DIR ...' ...] [--idle 'DIR ...' ...] [--then 'DIR ...' ...] [--make 'NAME COMMAND...' ...] [--before 'NAME COMMAND...' ...] [--all 'DIR PACKAGE...' ...]")
 		os.Exit(2)
 	}
 	// What was ignored from the beginning stays so, as behind nohup.

@@ -13,7 +13,11 @@ import (
 func (r *report) make(ctx context.Context, s *schedule, list []*need) {
 	for _, n := range list {
 		lines := r.out.lines(n.name + ": ")
-		cmd := command(ctx, slices.Concat(behindTests, n.command)...)
+		by := behindTests
+		if slices.Contains(s.before, n) {
+			by = nil // no test is disturbed
+		}
+		cmd := command(ctx, slices.Concat(by, n.command)...)
 		cmd.Stdout, cmd.Stderr = lines, lines
 		cmd.Env = environment()
 		began := time.Now()

@@ -14,6 +14,7 @@ type plan struct {
 	then   []*program
 	builds []*build  // in the order in which the lanes want them
 	makes  [][]*need // lists that run beside each other
+	before []*need   // those for which all lanes wait but idle ones
 }
 
 // A lane is a list of programs that run one after the other.
@@ -76,10 +77,10 @@ func parse(args []string, stderr io.Writer) (*plan, error) {
 		switch {
 		case arg == "--" || arg == "--idle" || arg == "--then" || arg == "--all":
 			sections = append(sections, section{kind: arg})
-		case arg == "--make":
+		case arg == "--make" || arg == "--before":
 			sections = append(sections, section{kind: arg})
 			p.makes = append(p.makes, nil)
-		case last.kind == "--make":
+		case last.kind == "--make" || last.kind == "--before":
 			words := strings.Fields(arg)
 			if len(words) < 2 {
 				return nil, fmt.Errorf("%q names no command", arg)
@@ -87,6 +88,9 @@ func parse(args []string, stderr io.Writer) (*plan, error) {
 			n := &need{name: words[0], command: words[1:]}
 			needs[n.name] = n
 			p.makes[len(p.makes)-1] = append(p.makes[len(p.makes)-1], n)
+			if last.kind == "--before" {
+				p.before = append(p.before, n)
+			}
 		default:
 			last.args = append(last.args, arg)
 		}

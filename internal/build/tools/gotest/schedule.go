@@ -101,10 +101,11 @@ func (s *schedule) drop() {
 }
 
 // next returns the program that the lane is to run, and by which command; nil when there is none
-// left. It waits until one is built, and passes over those whose needs are being made.
+// left. It waits until one is built, and passes over those whose needs are being made. What is not idle waits for --before.
 func (s *schedule) next(l *lane) (*program, []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	pending := func(n *need) bool { return !n.made && n.err == nil }
 	for {
 		list, by := &l.programs, []string(nil)
 		if l.idle {
@@ -116,7 +117,7 @@ func (s *schedule) next(l *lane) (*program, []string) {
 			list, by = &s.then, nil
 			i = first(list)
 		}
-		if i >= 0 {
+		if i >= 0 && (by != nil || !slices.ContainsFunc(s.before, pending)) {
 			if p := (*list)[i]; p.state == built || missing(p.needs) != nil {
 				*list = slices.Delete(*list, i, i+1)
 				l.now, p.state, s.began[p] = p, running, time.Now()

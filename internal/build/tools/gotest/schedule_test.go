@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -49,6 +50,37 @@ touch `+first+`/made
 		err := r.runAll(t.Context(), append(args, "--make", "server "+script), "")
 		if err != nil || r.passed != 2 || r.failed != 0 || !strings.Contains(out.String(), "server: making\n") {
 			t.Errorf("%q: %v, %d passed, %d failed, want 2 and 0, and a line of the command:\n%s", args, err, r.passed, r.failed, &out)
+		}
+	}
+}
+
+// While that is made which comes before, idle lanes run, and no others: the others would find nothing made yet. That it fails keeps nothing from running.
+func TestBefore(t *testing.T) {
+	t.Parallel()
+	for _, exit := range []string{"0", "1"} {
+		dir := module(t, `package p
+
+import ("os"; "testing")
+
+func TestIdle(t *testing.T) { if err := os.WriteFile("began", nil, 0o644); err != nil { t.Error(err) } }
+
+func TestLane(t *testing.T) { if _, err := os.Stat("made"); err != nil { t.Error(err) } }
+`)
+		script := filepath.Join(dir, "make")
+		if err := os.WriteFile(script, []byte(`#!/bin/sh
+i=0
+until [ -e `+dir+`/began ]; do i=$((i+1)); [ $i -lt 3000 ] || exit 1; sleep 0.01; done
+touch `+dir+`/made
+exit `+exit+`
+`), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		r := newReport(newConsole(&out))
+		err := r.runAll(t.Context(), []string{dir + " ./... -test.run=Lane", "--idle", dir + " ./... -test.run=Idle",
+			"--then", dir + " ./... -test.run=Lane", "--before", "server " + script}, "")
+		if err != nil || r.passed != 3 || fmt.Sprint(r.failed) != exit {
+			t.Errorf("%v, %d passed, %d failed, want 3 and %s:\n%s", err, r.passed, r.failed, exit, &out)
 		}
 	}
 }
