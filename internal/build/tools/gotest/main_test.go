@@ -73,6 +73,14 @@ func TestReport(t *testing.T) {
 				"\ncalm: 0 trials repeated, 6 not judged: the machine was busy\n"},
 		},
 		{
+			name: "as many of a thousand are few",
+			source: head + `func TestA(t *testing.T) {
+				for i := range 1206 { t.Run("b", func(t *testing.T) { if i % 201 == 0 { t.Skip("calm: not judged: timers 70 ms late") } }) }
+			}`,
+			closing: "tests: 1201 passed, 0 failed, 6 skipped",
+			shows:   []string{"\ncalm: 0 trials repeated, 6 not judged: the machine was busy\n"},
+		},
+		{
 			name: "for ./test all",
 			source: head + `type lanes struct{}
 				func (lanes) All(t *testing.T) { t.Skip("lane: only in ./test all; more") }

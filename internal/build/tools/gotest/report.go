@@ -231,9 +231,9 @@ func (r *report) close() bool {
 	if r.passed+r.failed == 0 {
 		r.problem("nothing was tested")
 	}
-	if r.calm.tooBusy() {
+	if tests := r.passed + r.failed; r.calm.tooBusy(tests) {
 		r.problem(fmt.Sprintf("%d rules about time or cost could not be judged, and %d may be, because the machine was too busy; run it again with less beside it",
-			len(r.calm.notJudged), mayNotBeJudged))
+			len(r.calm.notJudged), mayNotBeJudged(tests)))
 	}
 	r.times.print(r.out)
 	if len(r.said) > 0 {
