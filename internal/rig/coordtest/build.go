@@ -85,7 +85,15 @@ func Program(ctx context.Context, folder string) (string, error) {
 		return "", err
 	}
 	defer unlock()
-	return path, compile(ctx, module, name, ".", path)
+	// Go finds in the part what it has built last, and does not link it again if nothing has changed. It writes to no file that
+	// has another name.
+	part := path + ".part"
+	_ = os.Remove(part)
+	_ = os.Link(path, part) // the first time there is none
+	if err := compile(ctx, module, name, ".", part); err != nil {
+		return "", err
+	}
+	return path, place(part, path)
 }
 
 // build returns the path of the program in the cache, and puts it there if needed.
