@@ -27,18 +27,18 @@
 // several beside each other, with the priority of what is built. A word +NAME in a lane waits for
 // the command of that name: before the packages, the build of the programs waits, and behind the
 // packages, the programs do. Meanwhile the lane runs the next program that need not wait, or one
-// after --then. Those after --before are made as those after --make, with the usual priority, and until they are made, or
-// have failed, none but idle lanes runs anything: a compiler would disturb what is judged by time. If a command fails, the run fails, and so do the programs that wait for it. All
-// others run.
+// after --then. The commands of --before are run as those of --make, with the usual priority, and until they have ended, only
+// idle lanes run anything: a compiler would disturb what is judged by time, and be disturbed. If a command fails, the run
+// fails, and so do the programs that wait for it. All others run.
 //
 // A workspace that the environment names in GOWORK holds for what is built, and not for programs and commands.
 //
 // It prints a line for each package, with how far the run is, the output of a test when it
 // fails, and why a test was skipped, unless a rule of the conformance suite is impossible
 // there. At the end it prints how long each package took, and how much of the processors, the
-// slowest tests, what was disturbed by other work of the machine, how many tests are left to
-// ./test all, and once more the gist of what has failed. It exits with 1 when anything has
-// failed, when nothing was tested, and when too much could not be judged.
+// slowest tests, with how long they took the last time, what was disturbed by other work of the
+// machine, how many tests are left to ./test all, and once more the gist of what has failed. It
+// exits with 1 when anything has failed, when nothing was tested, and when too much could not be judged.
 //
 // If it is interrupted or terminated, it ends what it has started, says so, and closes as usual. What was running then
 // has neither passed nor failed.

@@ -55,6 +55,7 @@ func (r *report) runAll(ctx context.Context, args []string, historyFile string) 
 	defer os.RemoveAll(bin)
 	s := newSchedule(p, bin, readHistory(historyFile))
 	r.status = func() string { return s.status(r.failures.Load()) }
+	r.times.before = s.history.tests
 	defer r.out.keepStatus(r.status)()
 	defer context.AfterFunc(ctx, s.drop)()
 	var working sync.WaitGroup
@@ -82,7 +83,7 @@ func (r *report) runAll(ctx context.Context, args []string, historyFile string) 
 		})
 	}
 	working.Wait()
-	err = s.history.write(historyFile)
+	err = s.history.write(historyFile, r.times.tests)
 	if ctx.Err() != nil {
 		return errors.New("interrupted")
 	}
@@ -132,11 +133,15 @@ func (s *schedule) next(l *lane) (*program, []string) {
 	}
 }
 
-// first returns the index of the first program in the list whose needs are not being made any more, -1 if there is
-// none. It removes those that could not be built.
+// first returns the index of the first program in the list whose needs are not being made any more, of one that is built if
+// it can; -1 if there is none. It removes those that could not be built.
 func first(list *[]*program) int {
 	*list = slices.DeleteFunc(*list, func(p *program) bool { return p.state == ended })
-	return slices.IndexFunc(*list, func(p *program) bool { return there(p.needs) || missing(p.needs) != nil })
+	ready := func(p *program) bool { return there(p.needs) || missing(p.needs) != nil }
+	if i := slices.IndexFunc(*list, func(p *program) bool { return p.state == built && ready(p) }); i >= 0 {
+		return i
+	}
+	return slices.IndexFunc(*list, ready)
 }
 
 // nextBuild returns what is to be built next, and removes it; nil when nothing is left. What can
@@ -203,7 +208,7 @@ func (s *schedule) status(failed int64) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	text := fmt.Sprintf("%d of %d, %d failed", s.done, s.total, failed)
-	if left, ok := s.left(); ok {
+	if left := s.left(); left != "" {
 		text += ", " + left
 	}
 	if n := s.waitsFor(); n != nil {
@@ -228,13 +233,23 @@ func (s *schedule) waitsFor() *need {
 	return nil
 }
 
-// left says about how long the run still takes, going by how long each program took in an earlier run. It
-// knows nothing when one of them is new, or when something that others wait for has yet to be made.
-func (s *schedule) left() (text string, ok bool) {
-	ok = s.done < s.total && s.waitsFor() == nil
+// left says about how long the run still takes, going by how long each program took in an earlier run. One that is new is
+// taken for one like the others; and while something has yet to be made that others wait for, it takes at least so long. It
+// is empty if nothing is known.
+func (s *schedule) left() string {
+	mean, word := s.history.mean(), "about"
+	if s.done == s.total || mean == 0 {
+		return ""
+	}
+	if s.waitsFor() != nil {
+		word = "at least"
+	}
 	known := func(p *program) time.Duration {
 		took, known := s.history.took[p.key]
-		ok = ok && known
+		if !known {
+			word = "at least"
+			return mean
+		}
 		return took
 	}
 	ends := make([]time.Duration, len(s.lanes))
@@ -253,11 +268,11 @@ func (s *schedule) left() (text string, ok bool) {
 		ends[first] += known(p)
 	}
 	switch most := slices.Max(ends); {
-	case !ok:
-		return "", false
-	case most < time.Minute:
-		return "less than a minute left", true
+	case most >= time.Minute:
+		return fmt.Sprintf("%s %.0f min left", word, most.Minutes())
+	case word == "about":
+		return "less than a minute left"
 	default:
-		return fmt.Sprintf("about %.0f min left", most.Minutes()), true
+		return ""
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -170,6 +171,17 @@ func TestLeft(t *testing.T) {
 			t.Errorf("run %d: %v; want %s in\n%s", i, err, tt.want, &out)
 		}
 	}
+	h := readHistory(file)
+	if err := h.write(file, []timed{{name: "p TestA", seconds: 2}}); err != nil || len(readHistory(file).tests) != 0 {
+		t.Errorf("nothing was run, and %v is known, %v", readHistory(file).tests, err)
+	}
+	h.note("p", time.Second)
+	if err := h.write(file, []timed{{name: "p TestA", seconds: 2}, {name: "p TestB", seconds: 0.5}}); err != nil {
+		t.Fatal(err)
+	}
+	if h := readHistory(file); len(h.tests) != 1 || h.tests["p TestA"] != 2*time.Second || h.took["p"] != time.Second {
+		t.Errorf("%v is known of programs, and %v of tests", h.took, h.tests)
+	}
 	if err := os.WriteFile(file, []byte("{"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +204,7 @@ func TestEstimate(t *testing.T) {
 	s.total = 5
 	check := func(want string) {
 		t.Helper()
-		if got, _ := s.left(); got != want {
+		if got := s.left(); got != want {
 			t.Errorf("left %q, want %q", got, want)
 		}
 	}
@@ -206,13 +218,17 @@ func TestEstimate(t *testing.T) {
 	s.makes = [][]*need{{&need{name: "lint"}, server}}
 	check("about 8 min left") // nothing needs it
 	s.then[0].needs = []*need{server}
-	check("")
-	if got, want := s.status(3), "0 of 5, 3 failed; making server"; got != want {
+	check("at least 8 min left")
+	if got, want := s.status(3), "0 of 5, 3 failed, at least 8 min left; making server"; got != want {
 		t.Errorf("status %q, want %q", got, want)
 	}
 	server.made = true
 	s.then[0].key = "new"
+	check("at least 20 min left") // it is taken for one of 19.5, the mean
+	clear(h.took)
 	check("")
+	h.note("f", time.Minute)
+	check("at least 2 min left") // two for each lane, as c has ended
 }
 
 // What can be run at once is built first, and what needs something to be built waits for that.
@@ -249,4 +265,20 @@ func TestNextBuild(t *testing.T) {
 			t.Error("something is built twice")
 		}
 	})
+}
+
+// What is built is run before what is not yet, and what is not yet, before what waits for a server.
+func TestFirst(t *testing.T) {
+	server := &need{name: "server"}
+	list := []*program{{state: ended}, {state: built, needs: []*need{server}}, {key: "unbuilt"}, {key: "built", state: built}}
+	for _, want := range []string{"built", "unbuilt"} {
+		i := first(&list)
+		if i < 0 || list[i].key != want {
+			t.Fatalf("program %d is first, want the one that is %s", i, want)
+		}
+		list = slices.Delete(list, i, i+1)
+	}
+	if i := first(&list); i >= 0 || len(list) != 1 {
+		t.Errorf("program %d of %d is first, and its server is not there", i, len(list))
+	}
 }
