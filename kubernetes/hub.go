@@ -19,14 +19,15 @@ type hub struct {
 }
 
 // A stream is one watch, which is opened again when it ends. It has no first answer with what is there: it tells of what happens after a
-// version. Whoever begins to wait looks after that, so nothing is missed, and the look need not wait until the watch is open.
+// version. Whoever begins to wait has seen all up to that version, or looks again, so nothing is missed, and no look need wait until the
+// watch is open.
 type stream struct {
 	waiting map[*waiter]bool
 	cancel  context.CancelFunc // ends it
 	again   context.CancelFunc // ends the request, which is sent again; nil between two
 	kept    bool               // also when nobody waits
 	opened  clock.Instant
-	heard   int64 // the version of the newest event, but for renewals of sessions
+	heard   int64 // it tells nobody of what was before: the version that it begins after, and later that of the newest event, but for renewals
 }
 
 // A waiter is told of events that matter to it.
@@ -50,7 +51,7 @@ func (h *hub) follow(selector string, version int64) {
 // open begins a stream. The caller holds the lock.
 func (h *hub) open(selector string, version int64) *stream {
 	ctx, cancel := context.WithCancel(h.s.Context())
-	x := &stream{waiting: make(map[*waiter]bool), cancel: cancel, opened: clock.Now()}
+	x := &stream{waiting: make(map[*waiter]bool), cancel: cancel, opened: clock.Now(), heard: version}
 	if !h.s.Go(func() { h.run(ctx, selector, x, version) }) {
 		cancel()
 	}
