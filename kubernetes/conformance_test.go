@@ -19,6 +19,7 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 	"github.com/succession-dev/succession/internal/rig/lane"
+	"github.com/succession-dev/succession/internal/rig/linear"
 	"github.com/succession-dev/succession/kubernetes"
 )
 
@@ -37,6 +38,14 @@ func TestConformanceBeside(t *testing.T) {
 	h.Waive["L1.apart"] = "it joins a line with an underscore in its name, which no Lease has"
 	h.Waive["Lock.cost"] = "who is first also takes the Lease, and who leaves clears it: some four requests more"
 	conformance.Run(t, h)
+}
+
+// TestHistories has histories of records, items and locks fit one order, with one API server and with two.
+func TestHistories(t *testing.T) {
+	lane.All(t)
+	for _, servers := range []int{1, 2} {
+		t.Run(fmt.Sprint("servers=", servers), func(t *testing.T) { linear.Run(t, harness(t, servers, kubernetes.Options{})) })
+	}
 }
 
 // harness is that of so many API servers on one etcd, and clients with the options o. The clients are spread over them.
