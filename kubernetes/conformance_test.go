@@ -27,7 +27,7 @@ import (
 // to the tests of the driver, which would disturb what it measures. It takes five minutes of a processor, so it is for ./test all.
 func TestConformance(t *testing.T) {
 	lane.All(t)
-	conformance.Run(t, harness(t, 1, kubernetes.Options{}))
+	run(t, harness(t, 1, kubernetes.Options{}))
 }
 
 // TestConformanceBeside runs the rules with a Lease of client-go's in each election. It has neither shared members nor pins.
@@ -37,7 +37,7 @@ func TestConformanceBeside(t *testing.T) {
 	delete(h.Waive, "Queue.cost") // without shared members there are no queues
 	h.Waive["L1.apart"] = "it joins a line with an underscore in its name, which no Lease has"
 	h.Waive["Lock.cost"] = "who is first also takes the Lease, and who leaves clears it: some four requests more"
-	conformance.Run(t, h)
+	run(t, h)
 }
 
 // TestHistories has histories of records, items and locks fit one order, with one API server and with two.
@@ -48,6 +48,12 @@ func TestHistories(t *testing.T) {
 	}
 }
 
+// run runs the rules, and asks an API server beside those of h how busy the machine is.
+func run(t *testing.T, h conformance.Harness) {
+	h.Reference = reference(t)
+	conformance.Run(t, h)
+}
+
 // harness is that of so many API servers on one etcd, and clients with the options o. The clients are spread over them.
 func harness(t *testing.T, servers int, o kubernetes.Options) conformance.Harness {
 	k := coordtest.NewKubernetes(t, &coordtest.KubernetesOptions{Servers: servers})
@@ -55,11 +61,10 @@ func harness(t *testing.T, servers int, o kubernetes.Options) conformance.Harnes
 	operator := rig.OperatorOf(t, url)
 	var opened atomic.Int64
 	h := conformance.Harness{
-		Name:      "kubernetes",
-		TTL:       ttl,
-		Reference: reference(t),
-		Slack:     ttl * 5 / 4, // sessions that nobody waits for are looked at about once in a TTL
-		Latency:   max(4*time.Second, ttl),
+		Name:    "kubernetes",
+		TTL:     ttl,
+		Slack:   ttl * 5 / 4, // sessions that nobody waits for are looked at about once in a TTL
+		Latency: max(4*time.Second, ttl),
 		Open: func(context.Context) (backend.Backend, error) {
 			c, err := open(k, k.Addrs()[opened.Add(1)%int64(servers)], o)
 			if err != nil {
@@ -140,5 +145,5 @@ func reference(t testing.TB) func(context.Context) error {
 // TestConformanceTwo runs the rules on two API servers that keep their data in one etcd. The clients are spread over them.
 func TestConformanceTwo(t *testing.T) {
 	lane.All(t)
-	conformance.Run(t, harness(t, 2, kubernetes.Options{}))
+	run(t, harness(t, 2, kubernetes.Options{}))
 }

@@ -15,33 +15,28 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// A join is given up while it is under way, and the API server then refuses to delete the member. The session ends: otherwise all would wait
-// behind a member that its own process does not know of.
-func TestUndoRefused(t *testing.T) {
+// little returns a session at a server that creates, changes and deletes what it is asked to, keeps nothing, and tells of nothing. answer,
+// if it returns true, has answered a request instead.
+func little(t *testing.T, answer func(w http.ResponseWriter, r *http.Request, o *object) bool) *session {
+	t.Helper()
 	var version atomic.Int64
-	joining, given := make(chan struct{}), make(chan struct{})
 	b, err := New(fake(t, func(w http.ResponseWriter, r *http.Request) {
-		member := strings.HasPrefix(path.Base(r.URL.Path), "member-")
+		var o object
+		_ = json.NewDecoder(r.Body).Decode(&o)
+		if r.Method != http.MethodPost {
+			o.Metadata.Name = path.Base(r.URL.Path)
+		}
 		switch {
+		case answer(w, r, &o):
 		case r.URL.Path == "/version":
 			w.Write([]byte(`{"major":"1","minor":"37"}`))
-		case r.Method == http.MethodDelete && member:
-			w.WriteHeader(http.StatusForbidden)
-			w.Write([]byte(`{"kind":"Status","code":403,"reason":"Forbidden","message":"leases is forbidden"}`))
 		case r.Method == http.MethodDelete:
 			deleted(w, r)
 		case r.Method == http.MethodPost || r.Method == http.MethodPatch:
-			var o object
-			_ = json.NewDecoder(r.Body).Decode(&o)
-			if r.Method == http.MethodPatch {
-				o.Metadata.Name = path.Base(r.URL.Path)
-			} else if strings.HasPrefix(o.Metadata.Name, "member-") {
-				close(joining)
-				<-given
-			}
 			o.Metadata.UID, o.Metadata.ResourceVersion = "u", strconv.FormatInt(version.Add(1), 10)
 			_ = json.NewEncoder(w).Encode(o)
 		case r.URL.Query().Has("watch"):
+			w.(http.Flusher).Flush()
 			<-r.Context().Done()
 		default:
 			w.Write([]byte(`{"metadata":{"resourceVersion":"` + strconv.FormatInt(version.Load(), 10) + `"},"items":[]}`))
@@ -50,11 +45,29 @@ func TestUndoRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer b.Close()
-	s, err := b.Session(t.Context())
-	if err != nil {
+	t.Cleanup(func() { b.Close() })
+	if _, err = b.Session(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	return b.sessions.Newest().(*session)
+}
+
+// A join is given up while it is under way, and the API server then refuses to delete the member. The session ends: otherwise all would wait
+// behind a member that its own process does not know of.
+func TestUndoRefused(t *testing.T) {
+	joining, given := make(chan struct{}), make(chan struct{})
+	s := little(t, func(w http.ResponseWriter, r *http.Request, o *object) bool {
+		switch member := strings.HasPrefix(o.Metadata.Name, "member-"); {
+		case member && r.Method == http.MethodPost:
+			close(joining)
+			<-given
+		case member && r.Method == http.MethodDelete:
+			w.WriteHeader(http.StatusForbidden)
+			w.Write([]byte(`{"kind":"Status","code":403,"reason":"Forbidden","message":"leases is forbidden"}`))
+			return true
+		}
+		return false
+	})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		<-joining
@@ -71,5 +84,20 @@ func TestUndoRefused(t *testing.T) {
 		}
 	case <-time.After(5 * time.Second):
 		t.Error("the session goes on, with a member that nobody knows of")
+	}
+}
+
+// A watch tells of nothing before the version at which it was opened. Who comes to it with an older look, looks again.
+func TestLateToAWatch(t *testing.T) {
+	s := little(t, func(http.ResponseWriter, *http.Request, *object) bool { return false })
+	for _, tt := range []struct {
+		since  int64
+		missed bool
+	}{{96, false}, {90, true}, {96, false}, {97, false}} {
+		missed, leave := s.hub.enter(newWaiter(func(event) bool { return true }), []string{ofLabel + "=session-x"}, tt.since)
+		defer leave()
+		if missed != tt.missed {
+			t.Errorf("who has seen all up to %d has missed something: %t", tt.since, missed)
+		}
 	}
 }
