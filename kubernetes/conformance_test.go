@@ -19,6 +19,7 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 	"github.com/succession-dev/succession/internal/rig/lane"
+	"github.com/succession-dev/succession/internal/rig/linear"
 	"github.com/succession-dev/succession/kubernetes"
 )
 
@@ -26,7 +27,7 @@ import (
 // to the tests of the driver, which would disturb what it measures. It takes five minutes of a processor, so it is for ./test all.
 func TestConformance(t *testing.T) {
 	lane.All(t)
-	conformance.Run(t, harness(t, 1, kubernetes.Options{}))
+	run(t, harness(t, 1, kubernetes.Options{}))
 }
 
 // TestConformanceBeside runs the rules with a Lease of client-go's in each election. It has neither shared members nor pins.
@@ -36,6 +37,20 @@ func TestConformanceBeside(t *testing.T) {
 	delete(h.Waive, "Queue.cost") // without shared members there are no queues
 	h.Waive["L1.apart"] = "it joins a line with an underscore in its name, which no Lease has"
 	h.Waive["Lock.cost"] = "who is first also takes the Lease, and who leaves clears it: some four requests more"
+	run(t, h)
+}
+
+// TestHistories has histories of records, items and locks fit one order, with one API server and with two.
+func TestHistories(t *testing.T) {
+	lane.All(t)
+	for _, servers := range []int{1, 2} {
+		t.Run(fmt.Sprint("servers=", servers), func(t *testing.T) { linear.Run(t, harness(t, servers, kubernetes.Options{})) })
+	}
+}
+
+// run runs the rules, and asks an API server beside those of h how busy the machine is.
+func run(t *testing.T, h conformance.Harness) {
+	h.Reference = reference(t)
 	conformance.Run(t, h)
 }
 
@@ -46,11 +61,10 @@ func harness(t *testing.T, servers int, o kubernetes.Options) conformance.Harnes
 	operator := rig.OperatorOf(t, url)
 	var opened atomic.Int64
 	h := conformance.Harness{
-		Name:      "kubernetes",
-		TTL:       ttl,
-		Reference: reference(t),
-		Slack:     ttl * 5 / 4, // sessions that nobody waits for are looked at about once in a TTL
-		Latency:   max(4*time.Second, ttl),
+		Name:    "kubernetes",
+		TTL:     ttl,
+		Slack:   ttl * 5 / 4, // sessions that nobody waits for are looked at about once in a TTL
+		Latency: max(4*time.Second, ttl),
 		Open: func(context.Context) (backend.Backend, error) {
 			c, err := open(k, k.Addrs()[opened.Add(1)%int64(servers)], o)
 			if err != nil {
@@ -131,5 +145,5 @@ func reference(t testing.TB) func(context.Context) error {
 // TestConformanceTwo runs the rules on two API servers that keep their data in one etcd. The clients are spread over them.
 func TestConformanceTwo(t *testing.T) {
 	lane.All(t)
-	conformance.Run(t, harness(t, 2, kubernetes.Options{}))
+	run(t, harness(t, 2, kubernetes.Options{}))
 }

@@ -58,15 +58,16 @@ func TestRights(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	as := func(user string, log io.Writer) *kubernetes.Backend {
+	in := func(namespace, user string, log io.Writer) *kubernetes.Backend {
 		cfg := rest.CopyConfig(admin)
 		cfg.BearerToken = coordtest.KubernetesUserToken(user)
-		b, err := kubernetes.New(cfg, &kubernetes.Options{Namespace: "default", TTL: time.Second, Logger: slog.New(slog.NewTextHandler(log, nil))})
+		b, err := kubernetes.New(cfg, &kubernetes.Options{Namespace: namespace, TTL: time.Second, Logger: slog.New(slog.NewTextHandler(log, nil))})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return b
 	}
+	as := func(user string, log io.Writer) *kubernetes.Backend { return in("default", user, log) }
 	use := func(user string, log io.Writer) error {
 		b := as(user, log)
 		defer b.Close()
@@ -93,6 +94,11 @@ func TestRights(t *testing.T) {
 	if err := use(pods, io.Discard); err != nil {
 		t.Errorf("with the rights: %v", err)
 	}
+	other := in("kube-system", pods, io.Discard)
+	if _, err := other.Session(t.Context()); !errors.Is(err, backend.ErrDenied) || !strings.Contains(err.Error(), `"kube-system"`) {
+		t.Errorf("in a namespace where it has no rights: %v, want ErrDenied", err)
+	}
+	other.Close()
 	crashed := newClient(t, k, kubernetes.Options{TTL: time.Second}) // somebody must delete its session
 	crashed.live(t)
 	crashed.proxy.Cut()
@@ -104,10 +110,14 @@ func TestRights(t *testing.T) {
 			t.Fatal(err)
 		}
 		names := "cannot " + verb + " resource"
+		logs := `verb=` + verb + ` why=`
 		for begun := time.Now(); ; { // until the API server knows the role
 			var log syncBuffer
 			err := use(pods, &log)
 			if strings.Contains(fmt.Sprint(err), names) || strings.Contains(log.String(), names) {
+				if !strings.Contains(log.String(), logs) {
+					t.Errorf("without %s the log does not have %q, but\n%s", verb, logs, &log)
+				}
 				break
 			}
 			if time.Since(begun) > 20*time.Second {

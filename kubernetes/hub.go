@@ -30,7 +30,7 @@ type topic struct {
 	on      *stream
 	waiting map[*waiter]bool
 	kept    bool  // also when nobody waits
-	heard   int64 // the version of the newest event that may matter to anybody
+	heard   int64 // the version after which it began, and later that of the newest event that may matter to anybody
 }
 
 // A waiter is told of events that matter to it.
@@ -81,7 +81,7 @@ func (h *hub) enter(w *waiter, about []subject, version int64) (missed bool, lea
 func (h *hub) topic(a subject, version int64) *topic {
 	t := h.topics[a]
 	if t == nil {
-		t = &topic{subject: a, on: h.streamFor(a), waiting: make(map[*waiter]bool)}
+		t = &topic{subject: a, on: h.streamFor(a), waiting: make(map[*waiter]bool), heard: version}
 		h.topics[a] = t
 		t.on.topics[a.name] = t
 		t.on.from = min(t.on.from, version)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -104,6 +105,31 @@ func TestBesideUnrenewed(t *testing.T) {
 	}
 	if p, err := s.Ahead(t.Context(), n); err != nil || !p.First {
 		t.Errorf("the member in the other election stands at %+v, %v, want it to be first as before", p, err)
+	}
+}
+
+// A member that has lost the Lease, and that the API server does not let go, ends its session: otherwise all would wait behind it for as long
+// as that is renewed, and its deadline would be later again.
+func TestBesideStuck(t *testing.T) {
+	t.Parallel()
+	x, _ := beside(t)
+	_, s := x.through(ttl, func(rt http.RoundTripper, req *http.Request) (*http.Response, error) {
+		if req.Method == http.MethodDelete && strings.Contains(req.URL.Path, "/member-") {
+			body := `{"kind":"Status","code":403,"reason":"Forbidden","message":"refused by the test"}`
+			return &http.Response{StatusCode: http.StatusForbidden, Header: make(http.Header), Body: io.NopCloser(strings.NewReader(body)), Request: req}, nil
+		}
+		return rt.RoundTrip(req)
+	})
+	m := join(t, s, x.name, "web-1")
+	first(t, s, m)
+	x.write("pod_1", 15, true)
+	select {
+	case <-s.Done():
+		if err := s.Err(); !errors.Is(err, backend.ErrDenied) || !strings.Contains(err.Error(), m.Key) {
+			t.Errorf("the session has ended: %v\nwant ErrDenied, and the member", err)
+		}
+	case <-time.After(2 * ttl):
+		t.Error("the session goes on, and its member stands")
 	}
 }
 

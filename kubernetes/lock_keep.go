@@ -130,7 +130,7 @@ func (s *session) forsake(l *lock) {
 	s.hub.told(s.name, event{deleted: true, object: &object{Metadata: meta{Name: m.Key}}})
 	s.Go(func() {
 		doubtful := mine != nil && mine.doubtful // then its name is burnt, as when it leaves
-		_, _ = kit.Retry(s.Context(), s.b.o.backoff(), lost, func(ctx context.Context) (struct{}, error) {
+		_, err := kit.Retry(s.Context(), s.b.o.backoff(), lost, func(ctx context.Context) (struct{}, error) {
 			if doubtful {
 				if err := s.write(ctx, m.Key); err != nil {
 					return struct{}{}, err
@@ -139,6 +139,10 @@ func (s *session) forsake(l *lock) {
 			}
 			return struct{}{}, gone(s.b.wire.remove(ctx, s.b.o.attempt(), m.Key, "", ""))
 		})
+		if err != nil {
+			s.stuck(m, err)
+			return
+		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.own, m.Key)

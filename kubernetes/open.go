@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"regexp"
@@ -41,7 +42,7 @@ var _ backend.Backend = (*Backend)(nil)
 // kubernetes://, it is the one of the pod, or of the kubeconfig's context.
 //
 // The API server and the credentials are those of the first that there is of: the parameter kubeconfig, the files of KUBECONFIG, the
-// service account of the pod, and ~/.kube/config. If the parameter context is there, only a kubeconfig will do. Tokens and
+// service account of the pod, if it mounts a token, and ~/.kube/config. If the parameter context is there, only a kubeconfig will do. Tokens and
 // certificates in files may be replaced while the backend is open.
 //
 // Open does not connect; [Backend.Session] does. The caller closes the backend.
@@ -83,13 +84,16 @@ func namespaceOfPod() (string, error) {
 
 // load reads the configuration of a client, and the namespace that it names.
 func load(file, context string) (*rest.Config, string, error) {
+	nothing := errors.New("this is no pod, and there is no kubeconfig: name one by kubeconfig= or KUBECONFIG")
 	if file == "" && context == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
 		cfg, err := rest.InClusterConfig()
-		if err == nil {
+		switch {
+		case err == nil:
 			namespace, err := namespaceOfPod()
 			return cfg, namespace, err
-		}
-		if !errors.Is(err, rest.ErrNotInCluster) {
+		case errors.Is(err, fs.ErrNotExist):
+			nothing = fmt.Errorf("this pod mounts no token, and there is no kubeconfig: set serviceAccountName and automountServiceAccountToken: true: %w", kit.Brief(err))
+		case !errors.Is(err, rest.ErrNotInCluster):
 			return nil, "", err
 		}
 	}
@@ -98,7 +102,7 @@ func load(file, context string) (*rest.Config, string, error) {
 	client := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: context})
 	cfg, err := client.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, "", errors.New("this is no pod, and there is no kubeconfig: name one by kubeconfig= or KUBECONFIG")
+		return nil, "", nothing
 	}
 	if err != nil {
 		return nil, "", err

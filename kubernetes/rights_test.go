@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/coordinator"
@@ -74,6 +75,31 @@ contexts: [{name: one, context: {cluster: c, user: u, namespace: team}}, {name: 
 		if says, bad := strings.CutPrefix(want, "!"); bad && (err == nil || !strings.Contains(err.Error(), says)) || !bad && got != want {
 			t.Errorf("%s: %q, %v; want %q", raw, got, err, want)
 		}
+	}
+}
+
+// A pod that mounts no token is told so; a kubeconfig will do as well.
+func TestPodWithoutToken(t *testing.T) {
+	if _, err := namespaceOfPod(); err == nil {
+		t.Skip("this is a pod")
+	}
+	home := clientcmd.RecommendedHomeFile // ~/.kube/config
+	defer func() { clientcmd.RecommendedHomeFile = home }()
+	clientcmd.RecommendedHomeFile = t.TempDir() + "/config"
+	t.Setenv("KUBECONFIG", "")
+	t.Setenv("KUBERNETES_SERVICE_HOST", "192.0.2.1")
+	t.Setenv("KUBERNETES_SERVICE_PORT", "443")
+	_, _, err := load("", "")
+	if err == nil || !strings.Contains(err.Error(), "set serviceAccountName and automountServiceAccountToken: true") {
+		t.Errorf("without a kubeconfig: %v", err)
+	}
+	err = os.WriteFile(clientcmd.RecommendedHomeFile, []byte(`{apiVersion: v1, kind: Config, current-context: one, clusters: [{name: c, cluster: {server: "https://h:6443"}}],
+users: [{name: u, user: {token: t}}], contexts: [{name: one, context: {cluster: c, user: u, namespace: team}}]}`), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cfg, namespace, err := load("", ""); err != nil || cfg.Host != "https://h:6443" || namespace != "team" {
+		t.Errorf("with ~/.kube/config: %+v in %q, %v", cfg, namespace, err)
 	}
 }
 

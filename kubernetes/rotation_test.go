@@ -1,8 +1,12 @@
 package kubernetes
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,7 +18,51 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/succession-dev/succession/internal/rig/certs"
 )
+
+// Nothing is sent, no token either, to a server whose certificate has another name, or is of another authority.
+func TestCertificates(t *testing.T) {
+	ca := certs.New(t, "authority")
+	good, wrong := ca.Sign(t, "server", "127.0.0.1"), ca.Sign(t, "server", "192.0.2.1", "other.example")
+	for name, tt := range map[string]struct {
+		server *certs.Certificate
+		tls    rest.TLSClientConfig
+		says   string // empty: it is good
+	}{
+		"its own":                     {good, rest.TLSClientConfig{CAFile: ca.File}, ""},
+		"another name":                {wrong, rest.TLSClientConfig{CAFile: ca.File}, "valid for 192.0.2.1, not 127.0.0.1"},
+		"another name, which is told": {wrong, rest.TLSClientConfig{CAFile: ca.File, ServerName: "other.example"}, ""},
+		"another authority":           {good, rest.TLSClientConfig{CAFile: certs.New(t, "authority").File}, "unknown authority"},
+		"no authority that is known":  {good, rest.TLSClientConfig{}, "unknown authority"},
+		"none that signs itself":      {certs.New(t, "server", "127.0.0.1"), rest.TLSClientConfig{CAFile: ca.File}, "unknown authority"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pair, err := tls.LoadX509KeyPair(tt.server.File, tt.server.KeyFile)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var requests atomic.Int64
+			s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				requests.Add(1)
+				w.Write([]byte(`{"major":"1","minor":"30","gitVersion":"v1.30.0"}`))
+			}))
+			s.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
+			s.Config.ErrorLog = log.New(io.Discard, "", 0)
+			s.StartTLS()
+			defer s.Close()
+			err = sessionOf(t, &rest.Config{Host: s.URL, BearerToken: "secret", TLSClientConfig: tt.tls})
+			switch {
+			case tt.says == "" && (requests.Load() == 0 || !strings.Contains(fmt.Sprint(err), "v1.30.0 is older")):
+				t.Errorf("%d requests: %v\nwant it to be too old", requests.Load(), err)
+			case tt.says != "" && (requests.Load() > 0 || !strings.Contains(fmt.Sprint(err), tt.says)):
+				t.Errorf("%d requests: %v\nwant none, and that it says %q", requests.Load(), err, tt.says)
+			}
+		})
+	}
+}
 
 // A session lives on when the token of its service account is replaced, and the authority of the server's certificate, and the server
 // then accepts neither of the old ones.

@@ -18,7 +18,8 @@ import (
 const mostWatched = 100
 
 // A stream is one watch, which is opened again when it ends. It has no first answer with what is there: it tells of what happens after a
-// version. Whoever begins to wait looks after that, so nothing is missed, and the look need not wait until the watch is open.
+// version. Whoever begins to wait has seen all up to the version that its topic began after, or looks again, so nothing is missed, and no
+// look need wait until the watch is open.
 //
 // It also tells of the session's own Lease, if it selects by labels: that is renewed all the time, so a watch that does not tell of it
 // is dead.

@@ -223,6 +223,8 @@ func (q *request) verb() string {
 	switch {
 	case q.whole != "":
 		return q.whole
+	case q.method == http.MethodPost:
+		return "create"
 	case q.method != http.MethodGet:
 		return strings.ToLower(q.method)
 	case q.query.Has("watch"):

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -183,6 +185,22 @@ func TestGoneByWord(t *testing.T) {
 			t.Errorf("a deletion that is answered with %s: %v", body, err)
 		}
 		w.close()
+	}
+}
+
+// A refusal is logged with the verb that the Role lacks.
+func TestVerbs(t *testing.T) {
+	for want, q := range map[string]request{
+		"get":    {method: http.MethodGet, name: "x"},
+		"list":   {method: http.MethodGet},
+		"watch":  {method: http.MethodGet, query: url.Values{"watch": {"true"}}},
+		"create": {method: http.MethodPost},
+		"patch":  {method: http.MethodPatch, name: "x"},
+		"delete": {method: http.MethodDelete, name: "x"},
+	} {
+		if got := q.verb(); got != want || !slices.Contains(verbs, got) {
+			t.Errorf("%+v needs %q, want %q", q, got, want)
+		}
 	}
 }
 

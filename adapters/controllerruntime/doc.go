@@ -19,7 +19,8 @@
 // lost, and the process is to end then, as that of any manager.
 //
 // When no pod of the old release is left, nothing needs to be changed. A rule of RBAC must allow get, list, watch, create, patch and delete of
-// Leases in the namespace, as the leader-election role of kubebuilder does.
+// Leases in the namespace, without resourceNames, as the leader-election role of kubebuilder does: there are more Leases than the one of the
+// LeaderElectionID, with names of their own.
 //
 // # On any coordinator, in any number of terms
 //

@@ -68,16 +68,27 @@ func TestLeases(t *testing.T) {
 	if err := os.CopyFS(filepath.Join(dir, "base"), os.DirFS(".")); err != nil {
 		t.Fatal(err)
 	}
-	own := filepath.Join(dir, "own")
-	if err := os.Mkdir(own, 0o755); err != nil {
+	run, err := os.ReadFile("run.yaml")
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(own, "kustomization.yaml"), []byte("resources: [../base]\ncomponents: [../base/leases]\n"), 0o644); err != nil {
-		t.Fatal(err)
+	component := func(resource string) *objects {
+		own, err := os.MkdirTemp(dir, "own")
+		if err == nil {
+			err = os.WriteFile(filepath.Join(own, "run.yaml"), run, 0o644) // files have to be below the kustomization
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(own, "kustomization.yaml"), []byte("resources: ["+resource+"]\ncomponents: [../base/leases]\n"), 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return kustomize(t, own)
 	}
 	for name, o := range map[string]*objects{
-		"component": kustomize(t, own),
-		"chart":     helm(t, "mails", map[string]any{"leases": true, "secret": "", "url": "kubernetes:///app?ttl=30s"}),
+		"service": component("../base"),
+		"command": component("run.yaml"),
+		"chart":   helm(t, "mails", map[string]any{"leases": true, "secret": "", "url": "kubernetes:///app?ttl=30s"}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			o.check(t)
@@ -159,6 +170,11 @@ func TestValues(t *testing.T) {
 	if args := o.deployments[i].Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--base-path=/elections") {
 		t.Errorf("the page is started by %q", args)
 	}
+	o = helm(t, "mails", map[string]any{"url": "etcd://etcd-0.etcd:2379/app?ttl=30s", "secret": ""}) // it names no files
+	o.check(t)
+	if v := o.deployments[0].Spec.Template.Spec.Volumes; len(v) > 0 {
+		t.Errorf("without a Secret the Pod mounts %+v", v)
+	}
 }
 
 // Whatever somebody sets is text where text belongs, and says no more than it says: no value of one kind becomes one of another, nor another key.
@@ -204,6 +220,7 @@ func TestWrongValues(t *testing.T) {
 		"a name that is not":      {"page": map[string]any{"host": "elections.example.com"}},
 		"no URL":                  {"url": ""},
 		"no Secret":               {"secret": ""},
+		"no Secret, with a role":  {"secret": "", "leases": true},
 		"a label that is no text": {"podMonitor": map[string]any{"labels": map[string]any{"release": 1}}},
 	} {
 		if _, err := chartutil.ToRenderValues(c, values, chartutil.ReleaseOptions{Name: "mails"}, nil); err == nil {

@@ -77,7 +77,7 @@ var pinFlaws = []Flaw{
 		Name:    "wait behind a seal",
 		Breaks:  "Pin: who stands behind a seal is told to wait",
 		Must:    "Pin.sealed Run.sealed",
-		May:     "L9.sealed L3.place-sealed L3.place-gate Run.sealed-gate",
+		May:     "L9.sealed L3.place-sealed L3.place-gate L3.place-late-gate Run.sealed-gate",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &waitBehindSeal{s} },
 	},
 	{

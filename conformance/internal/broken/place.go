@@ -2,6 +2,7 @@ package broken
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/again"
@@ -12,7 +13,7 @@ var placeFlaws = []Flaw{
 		Name:    "the front alone",
 		Breaks:  "L3: WatchPlace watches the member in front, and neither the member itself nor the header",
 		Must:    "L3.place-removed L3.place-header",
-		May:     "L3.place-sealed L3.place-gate G7.removed G7.dropped G7.asked G8.waiter-removed G10.asked Run.sealed Run.sealed-gate Fault.leader-removed Fault.dropped",
+		May:     "L3.place-sealed L3.place-gate L3.place-late-gate G7.removed G7.dropped G7.asked G8.waiter-removed G10.asked Run.sealed Run.sealed-gate Fault.leader-removed Fault.dropped",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &frontAlone{s} },
 		places:  true,
 	},
@@ -33,10 +34,18 @@ var placeFlaws = []Flaw{
 		places:  true,
 	},
 	{
+		Name:    "late to the watch",
+		Breaks:  "L3: the members of a session share a watch, and whoever comes to it late is told of what happens from then on",
+		Must:    "L3.place-late L3.place-late-gate",
+		May:     "L3 G6 G7 G8 G10 Run",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &lateToTheWatch{Session: s} },
+		places:  true,
+	},
+	{
 		Name:    "no word of the seal",
 		Breaks:  "L3: WatchPlace does not see that the member in front was pinned",
 		Must:    "L3.place-sealed",
-		May:     "L3.place-removed L3.place-gate G8.waiter-removed Run.sealed Run.sealed-gate",
+		May:     "L3.place-removed L3.place-gate L3.place-late-gate G8.waiter-removed Run.sealed Run.sealed-gate",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &noWordOfTheSeal{s} },
 		places:  true,
 	},
@@ -44,7 +53,7 @@ var placeFlaws = []Flaw{
 		Name:    "deaf behind a gate",
 		Breaks:  "L3: WatchPlace behind a pinned member waits for that to go, and does not watch the header",
 		Must:    "L3.place-gate",
-		May:     "Run.sealed-gate",
+		May:     "L3.place-late-gate Run.sealed-gate",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &deafBehindAGate{s} },
 		places:  true,
 	},
@@ -92,6 +101,29 @@ func (s *placeFromNowOn) WatchPlace(ctx context.Context, m backend.Member, p *ba
 		return err
 	}
 	return watches(ctx, s.Session, m, p)
+}
+
+type lateToTheWatch struct {
+	backend.Session
+	waiting atomic.Int64
+}
+
+func (s *lateToTheWatch) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
+	defer s.waiting.Add(-1)
+	if s.waiting.Add(1) == 1 || p.First {
+		return watches(ctx, s.Session, m, p)
+	}
+	there, err := stands(ctx, s.Session, p.Ahead)
+	switch {
+	case err != nil:
+		return err
+	case !there:
+		return never(ctx, s)
+	}
+	if err := s.Gone(ctx, p.Ahead); err != nil {
+		return err
+	}
+	return again.Ahead(ctx, s, m, p)
 }
 
 type noWordOfTheSeal struct{ backend.Session }

@@ -58,6 +58,27 @@ var placeRules = []engine.Rule{{
 		a.Behind(four, three)
 	},
 }, {
+	ID: "L3.place-late", Title: "WatchPlace tells those who come late what they have missed",
+	Text: "A client stands behind another one in two elections, and looks at both places. The other one leaves the first election. The client is made to see all that was done before, looks at its place in the second again, and watches that. Then it watches its place in the first, with what it has seen before: soon it is told that it is first there.",
+	Check: func(t *engine.Trial) {
+		a, b := t.Client(), t.Client()
+		other := t.Name + "-other"
+		front := a.Join("1")
+		a.In(other).Join("1")
+		late, early := b.Join("2"), b.In(other).Join("2")
+		t.Settles(b) // so that nothing else happens that would wake it
+		p := b.Ahead(late)
+		a.Leave(front)
+		b.Do(engine.Refresh())
+		watchPlace(t, b, early, b.Ahead(early))
+		t.Settles(b)
+		w := watchPlace(t, b, late, p)
+		w.Returns(t.Soon())
+		if want := b.Ahead(late); w.now != want {
+			t.Fatalf("WatchPlace says %s, and Ahead %s", engine.ShowPlace(w.now), engine.ShowPlace(want))
+		}
+	},
+}, {
 	ID: "L3.place-fence", Title: "WatchPlace counts the fence that was raised meanwhile",
 	Text:  "Forty times the second in line watches its place, the leader raises the fence by ten and leaves at once: WatchPlace says First, and the token has the new fence, or the one that a move of the election has raised it to meanwhile.",
 	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
@@ -148,6 +169,27 @@ var placeRules = []engine.Rule{{
 		second.Returns(t.Recheck()+t.Soon(), backend.ErrSealed)
 		b.Leave(two)
 		third.Returns(t.Soon(), backend.ErrSealed)
+	},
+}, {
+	ID: "L3.place-late-gate", Title: "WatchPlace tells those who come late that the one in front was pinned",
+	Text:  "Two shared members of a client stand behind one, and the client looks at both places. The one in front is pinned as a gate. The client is made to see all that was done before, looks at the place of the first of the two again, and watches that; then it watches the place of the other, with what it has seen before. The header then says that the election has moved: after their slow re-check both calls fail with ErrSealed.",
+	Needs: []engine.Fault{engine.Pins, engine.Records, engine.Shares}, Check: func(t *engine.Trial) {
+		a, b := t.Client(), t.Client()
+		gate := a.Join("gate")
+		early, late := b.JoinShared("2"), b.JoinShared("3")
+		t.Settles(b) // so that nothing else happens that would wake it
+		p := b.Ahead(late)
+		a.Pin(gate, nil)
+		t.Settles(a)
+		b.Do(engine.Refresh())
+		watches := []*placeWatch{watchPlace(t, b, early, b.Ahead(early))}
+		t.Settles(b)
+		watches = append(watches, watchPlace(t, b, late, p))
+		t.Settles(b)
+		a.PutHeader(func(h *header.Header) { h.Sealed = "elsewhere" })
+		for _, w := range watches {
+			w.Returns(t.Recheck()+t.Soon(), backend.ErrSealed)
+		}
 	},
 }, {
 	ID: "L3.place-ends", Title: "a cancelled WatchPlace returns soon",
