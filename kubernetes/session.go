@@ -174,12 +174,13 @@ func (s *session) reread(ctx context.Context) error {
 	return nil
 }
 
-// release deletes the session's object, and then, side by side, what is left of its members, and the locks. It tries for a TTL: then other sessions end it.
+// release deletes the session's object, and then, side by side, the locks and what is left of its members. It tries for a TTL: then other
+// sessions end it. Without the object the members count no more, so it takes little time for them: what is then left, others sweep.
 func (s *session) release(ctx context.Context) error {
 	s.b.o.Logger.Info("session ended", "session", s.name, "why", s.Ended())
 	ctx, cancel := context.WithTimeout(ctx, s.b.o.TTL)
 	defer cancel()
-	_, err := kit.Retry(ctx, s.b.o.backoff(), lost, func(ctx context.Context) (struct{}, error) {
+	_, err := kit.Retry(ranked(ctx, atOnce), s.b.o.backoff(), lost, func(ctx context.Context) (struct{}, error) {
 		err := gone(s.b.wire.remove(ctx, s.b.o.attempt(), s.name, s.uid, ""))
 		if errors.Is(err, errConflict) {
 			err = nil // another object has this name: somebody has restored the data
@@ -195,10 +196,17 @@ func (s *session) release(ctx context.Context) error {
 			each.Go(func() { _ = s.releaseLock(ctx, l) }) // otherwise it runs out
 		}
 	}
-	each.Go(func() { s.b.sweep(ctx, s.members()) })
+	each.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
+		defer cancel()
+		s.b.sweep(ctx, s.members())
+	})
 	each.Wait()
 	return nil
 }
+
+// sweepTimeout is how long the end of a session waits for its members to be deleted.
+const sweepTimeout = time.Second
 
 // members returns the keys of the members that the session has joined, and that go with it as far as it knows.
 func (s *session) members() (keys []string) {
