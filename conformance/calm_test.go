@@ -57,7 +57,7 @@ func TestBusyMachine(t *testing.T) {
 	}
 }
 
-// Of many rules a few may be left unjudged.
+// Of many rules a few may be left unjudged, and of a few, one.
 func TestTooBusy(t *testing.T) {
 	few := &conformance.Report{Name: "few"}
 	for i := range 40 {
@@ -76,6 +76,14 @@ func TestTooBusy(t *testing.T) {
 	}
 	if s := few.String(); !strings.Contains(s, "3 not judged (X.y, X.y, X.y)") {
 		t.Errorf("the summary is %q", s)
+	}
+	few.Results = few.Results[1:4] // of which two were not judged
+	if err := few.Err(); err == nil || !strings.Contains(err.Error(), "too busy to judge 2 of 3 rules") {
+		t.Errorf("2 of 3 rules were not judged, and Err is %v", err)
+	}
+	few.Results[0].Status = conformance.Passed
+	if err := few.Err(); err != nil {
+		t.Errorf("1 of 3 rules was not judged, and Err is %v", err)
 	}
 }
 

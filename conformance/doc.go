@@ -55,7 +55,7 @@
 // that was disturbed is run again, up to twice, whether the rule has passed or failed. If no trial
 // was calm, the rule is reported as not judged, with the figures. No rule is run again because it
 // has failed. If something happens that must never happen, such as two leaders, the rule fails
-// however busy the machine is. A run in which more than one rule in twenty was not judged fails.
+// however busy the machine is. A run in which more than one rule in twenty was not judged fails, if it was more than one.
 //
 // # What a result is worth
 //

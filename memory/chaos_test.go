@@ -20,11 +20,7 @@ import (
 // the end nobody stands in line (G6).
 func TestChaos(t *testing.T) {
 	lane.Unraced(t)
-	seeds := uint64(24)
-	if testing.Short() {
-		seeds = 4
-	}
-	for seed := range seeds {
+	for seed := range uint64(24) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { chaos(t, seed) })
 		})

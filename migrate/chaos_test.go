@@ -15,11 +15,7 @@ import (
 // begin, cut over and abort in either direction, and in the end it is finished.
 func TestChaos(t *testing.T) {
 	lane.Unraced(t)
-	rounds := 40
-	if testing.Short() {
-		rounds = 8
-	}
-	for seed := range uint64(rounds) {
+	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { inWorld(t, func(w *world) { chaos(w, seed) }) })
 	}
 }

@@ -82,11 +82,7 @@ func TestConfirmedMeanwhile(t *testing.T) {
 // confirmed twice.
 func TestChaos(t *testing.T) {
 	lane.Unraced(t)
-	seeds := uint64(12)
-	if testing.Short() {
-		seeds = 3
-	}
-	for seed := range seeds {
+	for seed := range uint64(12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			bubble.Run(t, func(t *testing.T, c *memory.Coordinator) { chaos(t, c, seed) })
 		})

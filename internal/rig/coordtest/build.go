@@ -85,7 +85,15 @@ func Program(ctx context.Context, folder string) (string, error) {
 		return "", err
 	}
 	defer unlock()
-	return path, compile(ctx, module, name, ".", path)
+	// Go finds in the part what it has built last, and does not link it again if nothing has changed. It writes to no file that
+	// has another name.
+	part := path + ".part"
+	_ = os.Remove(part)
+	_ = os.Link(path, part) // the first time there is none
+	if err := compile(ctx, module, name, ".", part); err != nil {
+		return "", err
+	}
+	return path, place(part, path)
 }
 
 // build returns the path of the program in the cache, and puts it there if needed.
@@ -129,6 +137,7 @@ func compile(ctx context.Context, module, name, pkg, path string) error {
 	start := time.Now()
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, pkg)
 	cmd.Dir = module
+	cmd.SysProcAttr = dieWithParent() // or the next to build it would compile the same beside it
 	// Neither a workspace nor flags meant for the tests, such as -race, are to get
 	// into it. A static program starts on any machine that shares the cache.
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly", "CGO_ENABLED=0")
@@ -149,6 +158,8 @@ func patiently(cmd *exec.Cmd, still func()) (out []byte, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		runtime.LockOSThread() // whose end would be the parent's, see dieWithParent
+		defer runtime.UnlockOSThread()
 		out, err = cmd.CombinedOutput()
 	}()
 	tick := time.NewTicker(20 * time.Second)

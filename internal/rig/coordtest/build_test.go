@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -58,6 +59,63 @@ func TestLockFile(t *testing.T) {
 	unlock()
 	if err := <-locked; err != nil {
 		t.Error(err)
+	}
+}
+
+// What is built again takes the place of the last, and does not change it where it is still open; what does not build leaves it.
+func TestProgram(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the cache folder cannot be moved")
+	}
+	goCache, err := exec.Command("go", "env", "GOCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GOCACHE", strings.TrimSpace(string(goCache)))
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if err := os.Mkdir("p", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var last *os.File
+	for i, tt := range []struct {
+		source string
+		prints string // which is empty if it does not build
+		isLast bool
+	}{
+		{`print("one")`, "one", false},
+		{`print("one")`, "one", true},
+		{`wrong()`, "", true},
+		{`print("two")`, "two", false},
+	} {
+		for name, text := range map[string]string{"go.mod": "module github.com/succession-dev/succession/p\n", "main.go": "package main\n\nfunc main() { " + tt.source + " }\n"} {
+			if err := os.WriteFile(filepath.Join("p", name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		path, err := Program(t.Context(), "p")
+		if (err != nil) != (tt.prints == "") {
+			t.Fatalf("build %d: %v", i, err)
+		} else if err != nil {
+			continue
+		}
+		if out, err := exec.Command(path).CombinedOutput(); err != nil || string(out) != tt.prints {
+			t.Errorf("build %d prints %q, %v; want %q", i, out, err, tt.prints)
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if last != nil {
+			before, err := last.Stat()
+			now, nowErr := f.Stat()
+			if err != nil || nowErr != nil || os.SameFile(before, now) != tt.isLast {
+				t.Errorf("build %d: that it is the same file is %v, %v, %v", i, !tt.isLast, err, nowErr)
+			}
+		}
+		last = f
 	}
 }
 

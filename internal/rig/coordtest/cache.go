@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,7 +56,27 @@ func cached(ctx context.Context, key []byte, name string, make func(part string)
 	if err := make(part); err != nil {
 		return "", err
 	}
-	return path, os.Rename(part, path)
+	return path, place(part, path)
+}
+
+// place gives a file or folder that is whole its place. All of it is on the disk before: what is there after a loss of power is
+// taken for whole.
+func place(part, path string) error {
+	err := filepath.WalkDir(part, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		f, err := os.OpenFile(name, os.O_RDWR, 0)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return f.Sync()
+	})
+	if err != nil {
+		return err
+	}
+	return os.Rename(part, path)
 }
 
 // cachePath is where in the user's cache folder a name has its place.

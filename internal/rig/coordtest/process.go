@@ -61,9 +61,7 @@ func startCommand(cmd *exec.Cmd, at *port, own func(*exec.Cmd)) (*process, error
 	return p, nil
 }
 
-// run starts the child and waits for it on one thread that does nothing else:
-// Linux sends the parent-death signal when the thread that forked ends, not when
-// the process does (prctl(2), PR_SET_PDEATHSIG).
+// run starts the child and waits for it on one thread that does nothing else: see dieWithParent.
 func (p *process) run(cmd *exec.Cmd, at *port, started chan<- error) {
 	unlabel()
 	runtime.LockOSThread()

@@ -13,7 +13,8 @@ import (
 )
 
 // dieWithParent makes the kernel kill the child when this process ends, however
-// it ends: go test kills a test binary that has run out of time.
+// it ends: go test kills a test binary that has run out of time. Linux takes the end of the thread that forked for that
+// (prctl(2), PR_SET_PDEATHSIG).
 func dieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

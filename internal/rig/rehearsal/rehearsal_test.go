@@ -11,6 +11,7 @@ import (
 	"github.com/succession-dev/succession/internal/rig/arena/arenatest"
 	"github.com/succession-dev/succession/internal/rig/evidence"
 	"github.com/succession-dev/succession/internal/rig/evidence/evidencetest"
+	"github.com/succession-dev/succession/internal/rig/lane"
 	"github.com/succession-dev/succession/internal/rig/rehearsal"
 	"github.com/succession-dev/succession/internal/rig/store"
 )
@@ -44,6 +45,7 @@ func TestRehearsal(t *testing.T) {
 // An operator who removes the gate by hand, and starts a candidate with the new
 // coordinator alone, has two leaders, and the checker finds them.
 func TestUngated(t *testing.T) {
+	lane.All(t)
 	t.Parallel()
 	o := options(t)
 	o.Ungated = true

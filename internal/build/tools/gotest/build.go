@@ -1,10 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,7 +12,7 @@ import (
 )
 
 // build builds the programs of one argument, and reports each that cannot be built.
-func (r *report) build(s *schedule, b *build) {
+func (r *report) build(ctx context.Context, s *schedule, b *build) {
 	if n := missing(b.needs); n != nil {
 		for _, p := range b.programs {
 			r.give(s, p, n.lacks())
@@ -32,7 +32,7 @@ func (r *report) build(s *schedule, b *build) {
 	if len(left) == 0 {
 		return
 	}
-	err := r.builds(b, bin, left, func(e event) {
+	err := r.builds(ctx, b, bin, left, func(e event) {
 		p := left[e.Package]
 		switch {
 		case p == nil || e.Test != "":
@@ -45,7 +45,7 @@ func (r *report) build(s *schedule, b *build) {
 		}
 	})
 	for _, p := range b.programs {
-		if left[p.pkg] != nil {
+		if left[p.pkg] != nil && ctx.Err() == nil {
 			r.give(s, p, fmt.Errorf("go test has not built it: %v", err))
 		}
 	}
@@ -60,7 +60,7 @@ func (r *report) give(s *schedule, p *program, why error) {
 
 // builds has go test build what is left of the programs, in their order, and keep each in place of
 // running it. It calls seen with each event before it is reported.
-func (r *report) builds(b *build, bin string, left map[string]*program, seen func(event)) error {
+func (r *report) builds(ctx context.Context, b *build, bin string, left map[string]*program, seen func(event)) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (r *report) builds(b *build, bin string, left map[string]*program, seen fun
 			argv = append(argv, p.pkg)
 		}
 	}
-	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd := command(ctx, argv...)
 	cmd.Dir = b.module
 	stderr := r.out.lines("")
 	defer stderr.Close()
@@ -85,7 +85,7 @@ func (r *report) builds(b *build, bin string, left map[string]*program, seen fun
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	readErr := read(out, func(e event) {
+	readErr := read(ctx, out, func(e event) {
 		seen(e)
 		if e.Action != "pass" && e.Action != "skip" {
 			r.add(e)

@@ -14,8 +14,10 @@ type calm struct {
 	notJudged []string // each with its figures
 }
 
-// mayNotBeJudged is how many of a run may be not judged. With more, the run has shown too little.
-const mayNotBeJudged = 5
+// mayNotBeJudged is how many may be not judged, of a run of so many tests. With more, the run has shown too little. It is a
+// share, as each suite may leave out one in twenty (conformance.Run) and a run has dozens of them; and a small one, as most
+// tests are not judged by time.
+func mayNotBeJudged(tests int) int { return max(5, tests/200) }
 
 // repeated is in what a test prints for each trial that is run again, and notJudged, with figures
 // behind it, for what it could not judge: it passes then, or is skipped.
@@ -36,8 +38,8 @@ func (c *calm) merge(o calm) {
 	c.notJudged = append(c.notJudged, o.notJudged...)
 }
 
-// tooBusy reports whether too much was not judged.
-func (c *calm) tooBusy() bool { return len(c.notJudged) > mayNotBeJudged }
+// tooBusy reports whether too much was not judged, in a run of so many tests.
+func (c *calm) tooBusy(tests int) bool { return len(c.notJudged) > mayNotBeJudged(tests) }
 
 // print prints the first of what was not judged, and the line that counts, if there is anything.
 func (c *calm) print(out io.Writer) {

@@ -2,16 +2,21 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"time"
 )
 
-// A history says how long programs took when they were last run and passed.
+// A history says how long programs took when they were last run and passed, and tests that took a second or more.
 type history struct {
-	took map[string]time.Duration // by the key of the program
-	now  map[string]time.Duration // in this run
+	took  map[string]time.Duration // by the key of the program
+	tests map[string]time.Duration // by package and name
+	now   map[string]time.Duration // as took, in this run
 }
+
+// A stored is what the file has.
+type stored struct{ Programs, Tests map[string]time.Duration }
 
 // historyFile is where the history is kept between runs, for all clones. It is empty where there
 // is no such place.
@@ -25,26 +30,39 @@ func historyFile() string {
 
 // readHistory reads the file. Without it, or where it is damaged, nothing is known.
 func readHistory(file string) history {
-	h := history{took: make(map[string]time.Duration), now: make(map[string]time.Duration)}
+	known := stored{make(map[string]time.Duration), make(map[string]time.Duration)}
 	if b, err := os.ReadFile(file); err == nil {
-		_ = json.Unmarshal(b, &h.took)
+		_ = json.Unmarshal(b, &known)
 	}
-	return h
+	return history{took: known.Programs, tests: known.Tests, now: make(map[string]time.Duration)}
+}
+
+// mean is how long the programs took that are known, also of this run, on average.
+func (h *history) mean() (mean time.Duration) {
+	for _, known := range []map[string]time.Duration{h.took, h.now} {
+		for _, took := range known {
+			mean += took / time.Duration(len(h.took)+len(h.now))
+		}
+	}
+	return mean
 }
 
 // note keeps how long a program took for the next run. This one goes on by what it has read.
 func (h *history) note(key string, took time.Duration) { h.now[key] = took }
 
-// write adds what was noted to the file. Another run may write at the same time: the last one stays.
-func (h *history) write(file string) error {
+// write adds to the file what was noted, and how long tests took. Another run may write at the same time: the last one stays.
+func (h *history) write(file string, tests []timed) error {
 	if file == "" || len(h.now) == 0 {
 		return nil
 	}
-	all := readHistory(file).took
-	for key, took := range h.now {
-		all[key] = took
+	all := readHistory(file)
+	maps.Copy(all.took, h.now)
+	for _, t := range tests {
+		if t.seconds >= 1 {
+			all.tests[t.name] = time.Duration(t.seconds * float64(time.Second))
+		}
 	}
-	b, err := json.Marshal(all)
+	b, err := json.Marshal(stored{all.took, all.tests})
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(file), 0o755)
 	}

@@ -1,6 +1,6 @@
 // Command gotest builds tests, runs them, and ends with one line that counts them all:
 //
-//	gotest LANE [-- LANE]... [--idle LANE]... [--then LIST] [--make NEEDS]...
+//	gotest LANE [-- LANE]... [--idle LANE]... [--then LIST] [--make NEEDS]... [--before NEEDS] [--all LIST]
 //
 // A lane is a list of arguments 'DIR [-FLAG...] PACKAGE... [-FLAG...]'. The first word is the
 // folder of a module. Flags before the packages are for go test, such as -race. Those after
@@ -15,8 +15,9 @@
 // its package do not (Real), or that the race detector costs more than it finds (Unraced). An argument runs the tests
 // that do not say Real, and, behind -race, not Unraced either. With the word @real it runs those that say Real, and
 // with @unraced those that say Unraced; packages without any are left out. A test that is not built with the
-// race detector is Unraced by that. If no argument runs a test, the run fails before it begins. An argument with
-// -test.run runs what that names, whatever the tests say, and fails where that is nothing.
+// race detector is Unraced by that. If no argument runs a test, the run fails before it begins, also if it is one of the
+// packages after --all. An argument with -test.run runs what that names, whatever the tests say; each name in it must be
+// that of a test in each of its packages.
 //
 // Test programs are built beside the tests, in the order in which the lanes want them, with
 // less priority than theirs and with more than that of an idle lane.
@@ -26,22 +27,30 @@
 // several beside each other, with the priority of what is built. A word +NAME in a lane waits for
 // the command of that name: before the packages, the build of the programs waits, and behind the
 // packages, the programs do. Meanwhile the lane runs the next program that need not wait, or one
-// after --then. If a command fails, the run fails, and so do the programs that wait for it. All
-// others run.
+// after --then. The commands of --before are run as those of --make, with the usual priority, and until they have ended, only
+// idle lanes run anything: a compiler would disturb what is judged by time, and be disturbed. If a command fails, the run
+// fails, and so do the programs that wait for it. All others run.
 //
 // A workspace that the environment names in GOWORK holds for what is built, and not for programs and commands.
 //
 // It prints a line for each package, with how far the run is, the output of a test when it
 // fails, and why a test was skipped, unless a rule of the conformance suite is impossible
 // there. At the end it prints how long each package took, and how much of the processors, the
-// slowest tests, what was disturbed by other work of the machine, how many tests are left to
-// ./test all, and once more the gist of what has failed. It exits with 1 when anything has
-// failed, when nothing was tested, and when too much could not be judged.
+// slowest tests, with how long they took the last time, what was disturbed by other work of the
+// machine, how many tests are left to ./test all, and once more the gist of what has failed. It
+// exits with 1 when anything has failed, when nothing was tested, and when too much could not be judged.
+//
+// If it is interrupted or terminated, it ends what it has started, says so, and closes as usual. What was running then
+// has neither passed nor failed.
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"os/signal"
+	"slices"
+	"syscall"
 )
 
 func main() {
@@ -53,11 +62,15 @@ func main() {
 		return
 	}
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: gotest 'DIR [-FLAG...] PACKAGE... [-FLAG...]' ... [-- 'DIR ...' ...] [--idle 'DIR ...' ...] [--then 'DIR ...' ...] [--make 'NAME COMMAND...' ...]")
+		fmt.Fprintln(os.Stderr, "usage: gotest 'DIR [-FLAG...] PACKAGE... [-FLAG...]' ... [-- 'DIR ...' ...] [--idle 'DIR ...' ...] [--then 'DIR ...' ...] [--make 'NAME COMMAND...' ...] [--before 'NAME COMMAND...' ...] [--all 'DIR PACKAGE...' ...]")
 		os.Exit(2)
 	}
+	// What was ignored from the beginning stays so, as behind nohup.
+	ends := slices.DeleteFunc([]os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}, signal.Ignored)
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
+	context.AfterFunc(ctx, stop) // the next one is not waited for
 	total := newReport(newConsole(os.Stdout))
-	if err := total.runAll(os.Args[1:], historyFile()); err != nil {
+	if err := total.runAll(ctx, os.Args[1:], historyFile()); err != nil {
 		total.problem(err.Error())
 	}
 	if !total.close() {

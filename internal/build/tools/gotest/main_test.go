@@ -73,6 +73,14 @@ func TestReport(t *testing.T) {
 				"\ncalm: 0 trials repeated, 6 not judged: the machine was busy\n"},
 		},
 		{
+			name: "as many of a thousand are few",
+			source: head + `func TestA(t *testing.T) {
+				for i := range 1206 { t.Run("b", func(t *testing.T) { if i % 201 == 0 { t.Skip("calm: not judged: timers 70 ms late") } }) }
+			}`,
+			closing: "tests: 1201 passed, 0 failed, 6 skipped",
+			shows:   []string{"\ncalm: 0 trials repeated, 6 not judged: the machine was busy\n"},
+		},
+		{
 			name: "for ./test all",
 			source: head + `type lanes struct{}
 				func (lanes) All(t *testing.T) { t.Skip("lane: only in ./test all; more") }
@@ -87,7 +95,7 @@ func TestReport(t *testing.T) {
 			name:    "does not build",
 			source:  head + `func TestA(t *testing.T) { undefined() }`,
 			closing: "tests: 0 passed, 1 failed, 0 skipped",
-			shows:   []string{"undefined: undefined"},
+			shows:   []string{"\n== what has failed\nFAIL  example.org/p [example.org/p.test] does not build\n    ./p_test.go:5:28: undefined: undefined\nFAIL  example.org/p: not tested, as example.org/p [example.org/p.test] does not build\ntests: "},
 		},
 		{
 			name:    "panic",
@@ -104,13 +112,13 @@ func TestReport(t *testing.T) {
 			name:    "TestMain fails after the tests",
 			source:  "package p\n\nimport (\"os\"; \"testing\")\n\n" + `func TestMain(m *testing.M) { m.Run(); println("leak"); os.Exit(1) }; func TestA(t *testing.T) {}`,
 			closing: "tests: 1 passed, 1 failed, 0 skipped",
-			shows:   []string{"leak"},
+			shows:   []string{"\n== what has failed\nFAIL  example.org/p, and none of its tests\n    leak\n    exit status 1\ntests: "},
 		},
 		{
 			name:    "none to run",
 			source:  head + "var _ testing.TB",
 			closing: "tests: 0 passed, 1 failed, 0 skipped",
-			shows:   []string{"nothing was tested"},
+			shows:   []string{"\n== what has failed\nFAIL  nothing was tested\ntests: "},
 		},
 	}
 	for _, tt := range tests {
@@ -119,7 +127,7 @@ func TestReport(t *testing.T) {
 			dir := module(t, tt.source)
 			var out bytes.Buffer
 			r := newReport(newConsole(&out))
-			if err := r.runAll([]string{dir + " ./..."}, ""); err != nil {
+			if err := r.runAll(t.Context(), []string{dir + " ./..."}, ""); err != nil {
 				r.problem(err.Error())
 			}
 			if ok := r.close(); ok != strings.Contains(tt.closing, " 0 failed") {
@@ -149,7 +157,7 @@ func TestReport(t *testing.T) {
 func TestRunOutsideAModule(t *testing.T) {
 	var out bytes.Buffer
 	r := newReport(newConsole(&out))
-	err := r.runAll([]string{t.TempDir() + " ./..."}, "")
+	err := r.runAll(t.Context(), []string{t.TempDir() + " ./..."}, "")
 	if err == nil && r.failed == 0 {
 		t.Errorf("no module counts as a success:\n%s", &out)
 	}
@@ -171,7 +179,7 @@ func TestB(t *testing.T) { t.Error("it was to be left out") }
 	for _, race := range []string{"", " -race"} {
 		var out bytes.Buffer
 		r := newReport(newConsole(&out))
-		err := r.runAll([]string{dir + race + " ./... -test.skip=B -word=x", "--", dir + " ./... -test.run=A -word=x", "--idle", dir + " ./... -test.run=A -word=x",
+		err := r.runAll(t.Context(), []string{dir + race + " ./... -test.skip=B -word=x", "--", dir + " ./... -test.run=A -word=x", "--idle", dir + " ./... -test.run=A -word=x",
 			"--then", dir + " ./... -test.run=A -word=x", dir + " ./... -test.run=A -word=x"}, "")
 		if err != nil || r.passed != 5 || r.failed != 0 {
 			t.Errorf("%v, %d passed, %d failed, want 5 and 0:\n%s", err, r.passed, r.failed, &out)
@@ -218,7 +226,7 @@ func TestA(t *testing.T) {
 		}
 		return out.Write(b)
 	})))
-	if err := r.runAll([]string{dir + " ./... -test.parallel=2"}, ""); err != nil {
+	if err := r.runAll(t.Context(), []string{dir + " ./... -test.parallel=2"}, ""); err != nil {
 		t.Fatal(err)
 	}
 	if text := out.String(); strings.Contains(text, "nobody") || !strings.Contains(text, "FAIL  example.org/p TestA/c/d\n") || r.failures.Load() != 4 {

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"context"
 	"fmt"
-	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -10,11 +10,14 @@ import (
 
 // make runs the commands of a list, one after the other, and passes on what they print. One that
 // fails is a failure of the run, whether or not anything needs it.
-func (r *report) make(s *schedule, list []*need) {
+func (r *report) make(ctx context.Context, s *schedule, list []*need) {
 	for _, n := range list {
-		argv := slices.Concat(behindTests, n.command)
 		lines := r.out.lines(n.name + ": ")
-		cmd := exec.Command(argv[0], argv[1:]...)
+		by := behindTests
+		if slices.Contains(s.before, n) {
+			by = nil // no test is disturbed
+		}
+		cmd := command(ctx, slices.Concat(by, n.command)...)
 		cmd.Stdout, cmd.Stderr = lines, lines
 		cmd.Env = environment()
 		began := time.Now()
@@ -22,6 +25,9 @@ func (r *report) make(s *schedule, list []*need) {
 		lines.Close()
 		r.times.took(timed{name: n.name, seconds: time.Since(began).Seconds()})
 		r.times.used(n.name, processors(cmd.ProcessState))
+		if ctx.Err() != nil {
+			return
+		}
 		if err != nil {
 			err = fmt.Errorf("'%s' has failed (%w): what it has printed is above", strings.Join(n.command, " "), err)
 			r.say(fmt.Sprintf("FAIL  %s: %v", n.name, err))

@@ -82,6 +82,7 @@ func (c choice) environment() []string {
 type tested struct {
 	pkg, dir string
 	files    []string
+	tests    []string
 	plain    bool // some of its tests say nothing
 	marked   []marked
 }
@@ -105,6 +106,7 @@ func list(module string, flags, packages []string, stderr io.Writer) ([]tested, 
 				return nil, err
 			}
 			for _, m := range tests {
+				t.tests = append(t.tests, m.name)
 				m.never = j < 0 || !slices.Contains(raced[j].files, file)
 				m.unraced = m.unraced || m.never
 				if m.real || m.unraced {
@@ -165,6 +167,23 @@ func marks(file string) (all []marked, err error) {
 	return all, nil
 }
 
+// unknown returns a part of the pattern of -test.run that no test of the package is called as; it is empty if there is none.
+// A pattern may be a list of names, in which each is expected.
+func (t tested) unknown(pattern string) string {
+	names, isList := strings.CutPrefix(strings.TrimSuffix(pattern, ")$"), "^(")
+	for name := range strings.SplitSeq(names, "|") {
+		if isList {
+			name = "^" + name + "$"
+		}
+		name, _, _ = strings.Cut(name, "/") // subtests are not known here
+		called, err := regexp.Compile(name)
+		if err != nil || !slices.ContainsFunc(t.tests, called.MatchString) {
+			return name
+		}
+	}
+	return ""
+}
+
 // laneCall returns the name of the function of package lane that a statement calls.
 func laneCall(s ast.Stmt) string {
 	e, ok := s.(*ast.ExprStmt)
@@ -189,9 +208,17 @@ func without(all []string, one string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s == one })
 }
 
-// leftOver returns the tests that no argument runs, of the packages that arguments name without -test.run.
-func leftOver(builds []*build) (names []string) {
+// leftOver returns the packages of whole that no argument names, and the tests that no argument runs, of the packages that
+// arguments name without -test.run.
+func leftOver(builds []*build, whole []tested) (names []string) {
 	taken := make(map[string]bool) // by package and test
+	for _, t := range whole {
+		if len(t.tests) > 0 {
+			taken[t.pkg] = slices.ContainsFunc(builds, func(b *build) bool {
+				return slices.ContainsFunc(b.tested, func(o tested) bool { return o.pkg == t.pkg })
+			})
+		}
+	}
 	for _, b := range builds {
 		if b.choice.given {
 			continue

@@ -94,20 +94,40 @@ func TestUnseenMark(t *testing.T) {
 	dir := module(t, lanes+"\nfunc TestLate(t *testing.T) {\n\tt.Log()\n\tlane.Real(t)\n}\n")
 	var out bytes.Buffer
 	r := newReport(newConsole(&out))
-	err := r.runAll([]string{dir + " ./...", dir + " ./... @real", dir + " ./... -test.run=^TestReal$"}, "")
+	err := r.runAll(t.Context(), []string{dir + " ./...", dir + " ./... @real", dir + " ./... -test.run=^TestReal$"}, "")
 	if err != nil || r.passed != 5 || r.failed != 1 || !strings.Contains(out.String(), "FAIL  example.org/p TestLate\n") {
 		t.Errorf("%v, %d passed, %d failed, want 5 and 1, which is not where it says it is:\n%s", err, r.passed, r.failed, &out)
 	}
 }
 
-// A test that was renamed is not left out in silence.
-func TestNamesNothing(t *testing.T) {
+// A test that was renamed, a list of packages that is empty, and a package that nobody has put on a lane are not left
+// out in silence.
+func TestNothingIsLeftOut(t *testing.T) {
 	t.Parallel()
-	dir := module(t, "package p\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) {}\n")
-	var out bytes.Buffer
-	r := newReport(newConsole(&out))
-	err := r.runAll([]string{dir + " ./... -test.run=^TestA$", dir + " ./... -test.run=^TestB$"}, "")
-	if err != nil || r.passed != 1 || r.failed != 1 || !strings.Contains(out.String(), `no test is called as in ["-test.run=^TestB$"]`) {
-		t.Errorf("%v, %d passed, %d failed, want 1 and 1:\n%s", err, r.passed, r.failed, &out)
+	dir := module(t, "package p\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) {}\nfunc TestAs(t *testing.T) {}\n")
+	if err := os.Mkdir(filepath.Join(dir, "q"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "q", "q_test.go"), []byte("package q\n\nimport \"testing\"\n\nfunc TestQ(t *testing.T) {}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		args []string
+		want string // the end of an error
+	}{
+		{args: []string{dir + " . -test.run=^TestA$"}},
+		{args: []string{dir + " . -test.run=^(TestA|TestAs)$"}},
+		{args: []string{dir + " . -test.run=^Test[^C]|^TestA$/^L"}},
+		{args: []string{dir + " . -test.run=^TestB$"}, want: `: ^TestB$`},
+		{args: []string{dir + " . -test.run=^(TestA|Test)$"}, want: `: ^Test$`},
+		{args: []string{dir + " . -test.run=^Test[^A]|^TestA$/^L"}, want: `: ^Test[^A]`},
+		{args: []string{dir + " -race  -test.timeout=9m"}, want: `names no package`},
+		{args: []string{" "}, want: `an argument is empty`},
+		{args: []string{dir + " .", dir + " ./q -test.run=Q", "--all", dir + " ./..."}},
+		{args: []string{dir + " .", "--all", dir + " ./..."}, want: `no argument runs: example.org/p/q`},
+	} {
+		if _, err := parse(tt.args, t.Output()); (err == nil) != (tt.want == "") || err != nil && !strings.HasSuffix(err.Error(), tt.want) {
+			t.Errorf("%q: %v, want %q", tt.args, err, tt.want)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -13,6 +14,7 @@ type plan struct {
 	then   []*program
 	builds []*build  // in the order in which the lanes want them
 	makes  [][]*need // lists that run beside each other
+	before []*need   // those for which all lanes wait but idle ones
 }
 
 // A lane is a list of programs that run one after the other.
@@ -39,7 +41,6 @@ type program struct {
 	path     string
 	flags    []string
 	env      []string
-	named    bool    // the flags name its tests
 	needs    []*need // for building and running
 	state    state
 }
@@ -74,12 +75,12 @@ func parse(args []string, stderr io.Writer) (*plan, error) {
 	for _, arg := range args {
 		last := &sections[len(sections)-1]
 		switch {
-		case arg == "--" || arg == "--idle" || arg == "--then":
+		case arg == "--" || arg == "--idle" || arg == "--then" || arg == "--all":
 			sections = append(sections, section{kind: arg})
-		case arg == "--make":
+		case arg == "--make" || arg == "--before":
 			sections = append(sections, section{kind: arg})
 			p.makes = append(p.makes, nil)
-		case last.kind == "--make":
+		case last.kind == "--make" || last.kind == "--before":
 			words := strings.Fields(arg)
 			if len(words) < 2 {
 				return nil, fmt.Errorf("%q names no command", arg)
@@ -87,12 +88,16 @@ func parse(args []string, stderr io.Writer) (*plan, error) {
 			n := &need{name: words[0], command: words[1:]}
 			needs[n.name] = n
 			p.makes[len(p.makes)-1] = append(p.makes[len(p.makes)-1], n)
+			if last.kind == "--before" {
+				p.before = append(p.before, n)
+			}
 		default:
 			last.args = append(last.args, arg)
 		}
 	}
 	var first [][]*build // by lane
 	var rest []*build
+	var whole []tested
 	for _, s := range sections {
 		var all []*build
 		var programs []*program
@@ -111,6 +116,10 @@ func parse(args []string, stderr io.Writer) (*plan, error) {
 		case "--then":
 			p.then = append(p.then, programs...)
 			rest = append(rest, all...)
+		case "--all":
+			for _, b := range all {
+				whole = append(whole, b.tested...)
+			}
 		}
 	}
 	// The first of each lane, then the second of each.
@@ -125,7 +134,7 @@ func parse(args []string, stderr io.Writer) (*plan, error) {
 		first = more
 	}
 	p.builds = append(p.builds, rest...)
-	if left := leftOver(p.builds); len(left) > 0 {
+	if left := leftOver(p.builds, whole); len(left) > 0 {
 		return nil, fmt.Errorf("no argument runs: %s", strings.Join(left, ", "))
 	}
 	return p, nil
@@ -134,8 +143,8 @@ func parse(args []string, stderr io.Writer) (*plan, error) {
 // newBuild reads one argument.
 func newBuild(arg string, needs map[string]*need, stderr io.Writer) (*build, error) {
 	words := strings.Fields(arg)
-	if len(words) < 2 {
-		return nil, fmt.Errorf("%q names no package", arg)
+	if len(words) == 0 {
+		return nil, errors.New("an argument is empty")
 	}
 	b := &build{module: words[0]}
 	var packages, flags []string
@@ -168,16 +177,26 @@ func newBuild(arg string, needs map[string]*need, stderr io.Writer) (*build, err
 			packages = append(packages, word)
 		}
 	}
+	if packages == nil {
+		return nil, fmt.Errorf("%q names no package", arg)
+	}
 	b.choice.race = slices.Contains(b.flags, "-race")
 	var err error
 	if b.tested, err = list(b.module, b.flags, packages, stderr); err != nil {
 		return nil, err
 	}
 	for _, t := range b.tested {
+		for _, flag := range flags {
+			if pattern, ok := strings.CutPrefix(flag, "-test.run="); ok {
+				if name := t.unknown(pattern); name != "" {
+					return nil, fmt.Errorf("no test of %s is called as in %q: %s", t.pkg, arg, name)
+				}
+			}
+		}
 		if chosen, ok := b.choice.flags(t); ok {
 			b.programs = append(b.programs, &program{
 				pkg: t.pkg, dir: t.dir, key: t.pkg + " " + strings.Join(said, " "),
-				flags: append(chosen, flags...), env: b.choice.environment(), named: b.choice.given, needs: all,
+				flags: append(chosen, flags...), env: b.choice.environment(), needs: all,
 			})
 		}
 	}

@@ -17,6 +17,8 @@ type event struct {
 	Test       string // empty in events of a whole package
 	Elapsed    float64
 	Output     string
+	// FailedBuild is the import path of what a package does not build without.
+	FailedBuild string
 }
 
 // A report counts tests and shows those that fail. Each test and each subtest counts
@@ -87,6 +89,7 @@ func (r *report) add(e event) {
 			r.failTest(e)
 		}
 	case e.Action == "build-fail":
+		r.said = append(r.said, "FAIL  "+e.Package+" does not build\n"+r.beginning(e)) // counted with the packages that it stops
 		r.show("", e)
 	case e.Test == "":
 		r.endPackage(e)
@@ -149,6 +152,11 @@ func (r *report) endPackage(e event) {
 		}
 		if r.bad[e.Package] == 0 {
 			r.fail()
+			if e.FailedBuild != "" {
+				r.said = append(r.said, "FAIL  "+e.Package+": not tested, as "+e.FailedBuild+" does not build\n")
+			} else {
+				r.said = append(r.said, "FAIL  "+e.Package+", and none of its tests\n"+r.beginning(e))
+			}
 		}
 		r.show("", e)
 		fmt.Fprintf(r.out, "FAIL  %s  %d of %d tests, %.1fs%s\n", e.Package, r.bad[e.Package], r.ran[e.Package], e.Elapsed, r.far())
@@ -162,6 +170,7 @@ func (r *report) endPackage(e event) {
 // problem reports and counts a failure that no test stands for.
 func (r *report) problem(text string) {
 	r.fail()
+	r.said = append(r.said, "FAIL  "+text+"\n")
 	fmt.Fprintln(r.out, "FAIL ", text)
 }
 
@@ -198,6 +207,21 @@ func (r *report) excerpt(e event) (text string) {
 	return text
 }
 
+// beginning returns the first lines of what a package has printed of itself, or its compiler, each in short.
+func (r *report) beginning(e event) (text string) {
+	b := r.output[key(e)]
+	if b == nil {
+		return ""
+	}
+	const lines, length = 5, 300
+	for line := range strings.Lines(b.String()) {
+		if line = strings.TrimSpace(line); line != "" && line != "PASS" && !strings.HasPrefix(line, "# ") && strings.Count(text, "\n") < lines {
+			text += "    " + line[:min(len(line), length)] + "\n"
+		}
+	}
+	return text
+}
+
 // logged is a line that a test has logged, or that its process has died with.
 var logged = regexp.MustCompile(`(?m)^(    +\S+\.go:\d+: |panic: |fatal error: ).*`)
 
@@ -207,13 +231,13 @@ func (r *report) close() bool {
 	if r.passed+r.failed == 0 {
 		r.problem("nothing was tested")
 	}
+	if tests := r.passed + r.failed; r.calm.tooBusy(tests) {
+		r.problem(fmt.Sprintf("%d rules about time or cost could not be judged, and %d may be, because the machine was too busy; run it again with less beside it",
+			len(r.calm.notJudged), mayNotBeJudged(tests)))
+	}
 	r.times.print(r.out)
 	if len(r.said) > 0 {
 		fmt.Fprintf(r.out, "\n== what has failed\n%s", strings.Join(r.said, ""))
-	}
-	if r.calm.tooBusy() {
-		r.problem(fmt.Sprintf("%d rules about time or cost could not be judged, and %d may be, because the machine was too busy; run it again with less beside it",
-			len(r.calm.notJudged), mayNotBeJudged))
 	}
 	r.calm.print(r.out)
 	r.skips.print(r.out)

@@ -2,24 +2,24 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"time"
 )
 
 // program runs a program by a command.
-func (r *report) program(s *schedule, p *program, by []string) {
+func (r *report) program(ctx context.Context, s *schedule, p *program, by []string) {
 	if n := missing(p.needs); n != nil {
 		r.give(s, p, n.lacks())
 		return
 	}
-	if err := r.run(s, p, by); err != nil {
+	if err := r.run(ctx, s, p, by); err != nil {
 		r.problem(fmt.Sprintf("the tests of %s: %v", p.pkg, err))
 	}
 	s.end(p, false)
@@ -35,14 +35,12 @@ func environment() []string {
 
 // run runs one program. Its end counts once it has ended: a program that says PASS may
 // fail afterwards.
-func (r *report) run(s *schedule, p *program, by []string) error {
-	argv := slices.Concat(by, []string{p.path, "-test.v=test2json", "-test.paniconexit0"}, p.flags)
-	tests := exec.Command(argv[0], argv[1:]...)
+func (r *report) run(ctx context.Context, s *schedule, p *program, by []string) error {
+	tests := command(ctx, slices.Concat(by, []string{p.path, "-test.v=test2json", "-test.paniconexit0"}, p.flags)...)
 	tests.Dir = p.dir
 	tests.Env = append(environment(), "PWD="+p.dir)
 	tests.Env = append(tests.Env, p.env...)
-	tests.WaitDelay = time.Minute // for processes that it has left behind
-	events := exec.Command("go", "tool", "test2json", "-t", "-p", p.pkg)
+	events := command(context.WithoutCancel(ctx), "go", "tool", "test2json", "-t", "-p", p.pkg)
 	stderr := r.out.lines("")
 	defer stderr.Close()
 	events.Stderr = stderr
@@ -68,30 +66,31 @@ func (r *report) run(s *schedule, p *program, by []string) error {
 		ended <- err
 	}()
 	end := event{Action: "fail", Package: p.pkg}
-	readErr := read(out, func(e event) {
+	readErr := read(ctx, out, func(e event) {
 		if e.Test == "" && (e.Action == "pass" || e.Action == "fail" || e.Action == "skip") {
 			end.Action = e.Action
 			return
 		}
 		r.add(e)
 	})
-	if err := <-ended; err != nil {
+	err = <-ended
+	if ctx.Err() != nil {
+		fmt.Fprintf(r.out, "-     %s  interrupted, %d tests before\n", p.pkg, r.ran[p.pkg])
+		return events.Wait()
+	}
+	if err != nil {
 		end.Action = "fail"
 		r.add(event{Action: "output", Package: p.pkg, Output: fmt.Sprintln(err)})
 	}
 	end.Elapsed = time.Since(began).Seconds()
 	r.times.used(p.pkg, processors(tests.ProcessState))
-	if p.named && end.Action == "pass" && r.ran[p.pkg] == 0 {
-		end.Action = "fail"
-		r.add(event{Action: "output", Package: p.pkg, Output: fmt.Sprintf("no test is called as in %q\n", p.flags)})
-	}
 	s.end(p, end.Action == "pass")
 	r.add(end)
 	return errors.Join(readErr, events.Wait())
 }
 
-// read calls add for each event of a stream of JSON.
-func read(in io.Reader, add func(event)) error {
+// read calls add for each event of a stream of JSON, until ctx ends: what fails then has been interrupted.
+func read(ctx context.Context, in io.Reader, add func(event)) error {
 	// A reader that has given up must not leave the other end writing for ever.
 	defer func() { _, _ = io.Copy(io.Discard, in) }()
 	lines := bufio.NewReader(in)
@@ -102,7 +101,9 @@ func read(in io.Reader, add func(event)) error {
 			if jsonErr := json.Unmarshal(line, &e); jsonErr != nil {
 				return fmt.Errorf("%q is not an event: %w", line, jsonErr)
 			}
-			add(e)
+			if ctx.Err() == nil {
+				add(e)
+			}
 		}
 		if err == io.EOF {
 			return nil

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -40,8 +42,8 @@ func newSchedule(p *plan, bin string, h history) *schedule {
 }
 
 // runAll builds and runs what the arguments name. It reads from a file how long programs took in
-// earlier runs, and notes there how long they take now, unless it has no name.
-func (r *report) runAll(args []string, historyFile string) error {
+// earlier runs, and notes there how long they take now, unless it has no name. It ends early when ctx does.
+func (r *report) runAll(ctx context.Context, args []string, historyFile string) error {
 	p, err := parse(args, r.out)
 	if err != nil {
 		return err
@@ -53,19 +55,21 @@ func (r *report) runAll(args []string, historyFile string) error {
 	defer os.RemoveAll(bin)
 	s := newSchedule(p, bin, readHistory(historyFile))
 	r.status = func() string { return s.status(r.failures.Load()) }
+	r.times.before = s.history.tests
 	defer r.out.keepStatus(r.status)()
+	defer context.AfterFunc(ctx, s.drop)()
 	var working sync.WaitGroup
 	for _, list := range p.makes {
 		working.Go(func() {
 			one := r.child()
-			one.make(s, list)
+			one.make(ctx, s, list)
 			r.merge(one)
 		})
 	}
 	working.Go(func() {
 		for b := s.nextBuild(); b != nil; b = s.nextBuild() {
 			one := r.child()
-			one.build(s, b)
+			one.build(ctx, s, b)
 			r.merge(one)
 		}
 	})
@@ -73,20 +77,36 @@ func (r *report) runAll(args []string, historyFile string) error {
 		working.Go(func() {
 			for p, by := s.next(l); p != nil; p, by = s.next(l) {
 				one := r.child()
-				one.program(s, p, by)
+				one.program(ctx, s, p, by)
 				r.merge(one)
 			}
 		})
 	}
 	working.Wait()
-	return s.history.write(historyFile)
+	err = s.history.write(historyFile, r.times.tests)
+	if ctx.Err() != nil {
+		return errors.New("interrupted")
+	}
+	return err
+}
+
+// drop leaves out all that has not begun.
+func (s *schedule) drop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.builds, s.then = nil, nil
+	for _, l := range s.lanes {
+		l.programs = nil
+	}
+	s.changed.Broadcast()
 }
 
 // next returns the program that the lane is to run, and by which command; nil when there is none
-// left. It waits until one is built, and passes over those whose needs are being made.
+// left. It waits until one is built, and passes over those whose needs are being made. What is not idle waits for --before.
 func (s *schedule) next(l *lane) (*program, []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	pending := func(n *need) bool { return !n.made && n.err == nil }
 	for {
 		list, by := &l.programs, []string(nil)
 		if l.idle {
@@ -98,7 +118,7 @@ func (s *schedule) next(l *lane) (*program, []string) {
 			list, by = &s.then, nil
 			i = first(list)
 		}
-		if i >= 0 {
+		if i >= 0 && (by != nil || !slices.ContainsFunc(s.before, pending)) {
 			if p := (*list)[i]; p.state == built || missing(p.needs) != nil {
 				*list = slices.Delete(*list, i, i+1)
 				l.now, p.state, s.began[p] = p, running, time.Now()
@@ -113,11 +133,15 @@ func (s *schedule) next(l *lane) (*program, []string) {
 	}
 }
 
-// first returns the index of the first program in the list whose needs are not being made any more, -1 if there is
-// none. It removes those that could not be built.
+// first returns the index of the first program in the list whose needs are not being made any more, of one that is built if
+// it can; -1 if there is none. It removes those that could not be built.
 func first(list *[]*program) int {
 	*list = slices.DeleteFunc(*list, func(p *program) bool { return p.state == ended })
-	return slices.IndexFunc(*list, func(p *program) bool { return there(p.needs) || missing(p.needs) != nil })
+	ready := func(p *program) bool { return there(p.needs) || missing(p.needs) != nil }
+	if i := slices.IndexFunc(*list, func(p *program) bool { return p.state == built && ready(p) }); i >= 0 {
+		return i
+	}
+	return slices.IndexFunc(*list, ready)
 }
 
 // nextBuild returns what is to be built next, and removes it; nil when nothing is left. What can
@@ -184,7 +208,7 @@ func (s *schedule) status(failed int64) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	text := fmt.Sprintf("%d of %d, %d failed", s.done, s.total, failed)
-	if left, ok := s.left(); ok {
+	if left := s.left(); left != "" {
 		text += ", " + left
 	}
 	if n := s.waitsFor(); n != nil {
@@ -209,13 +233,23 @@ func (s *schedule) waitsFor() *need {
 	return nil
 }
 
-// left says about how long the run still takes, going by how long each program took in an earlier run. It
-// knows nothing when one of them is new, or when something that others wait for has yet to be made.
-func (s *schedule) left() (text string, ok bool) {
-	ok = s.done < s.total && s.waitsFor() == nil
+// left says about how long the run still takes, going by how long each program took in an earlier run. One that is new is
+// taken for one like the others; and while something has yet to be made that others wait for, it takes at least so long. It
+// is empty if nothing is known.
+func (s *schedule) left() string {
+	mean, word := s.history.mean(), "about"
+	if s.done == s.total || mean == 0 {
+		return ""
+	}
+	if s.waitsFor() != nil {
+		word = "at least"
+	}
 	known := func(p *program) time.Duration {
 		took, known := s.history.took[p.key]
-		ok = ok && known
+		if !known {
+			word = "at least"
+			return mean
+		}
 		return took
 	}
 	ends := make([]time.Duration, len(s.lanes))
@@ -234,11 +268,11 @@ func (s *schedule) left() (text string, ok bool) {
 		ends[first] += known(p)
 	}
 	switch most := slices.Max(ends); {
-	case !ok:
-		return "", false
-	case most < time.Minute:
-		return "less than a minute left", true
+	case most >= time.Minute:
+		return fmt.Sprintf("%s %.0f min left", word, most.Minutes())
+	case word == "about":
+		return "less than a minute left"
 	default:
-		return fmt.Sprintf("about %.0f min left", most.Minutes()), true
+		return ""
 	}
 }

@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -46,9 +48,40 @@ touch `+first+`/made
 		}
 		var out bytes.Buffer
 		r := newReport(newConsole(&out))
-		err := r.runAll(append(args, "--make", "server "+script), "")
+		err := r.runAll(t.Context(), append(args, "--make", "server "+script), "")
 		if err != nil || r.passed != 2 || r.failed != 0 || !strings.Contains(out.String(), "server: making\n") {
 			t.Errorf("%q: %v, %d passed, %d failed, want 2 and 0, and a line of the command:\n%s", args, err, r.passed, r.failed, &out)
+		}
+	}
+}
+
+// While that is made which comes before, idle lanes run, and no others: the others would find nothing made yet. That it fails keeps nothing from running.
+func TestBefore(t *testing.T) {
+	t.Parallel()
+	for _, exit := range []string{"0", "1"} {
+		dir := module(t, `package p
+
+import ("os"; "testing")
+
+func TestIdle(t *testing.T) { if err := os.WriteFile("began", nil, 0o644); err != nil { t.Error(err) } }
+
+func TestLane(t *testing.T) { if _, err := os.Stat("made"); err != nil { t.Error(err) } }
+`)
+		script := filepath.Join(dir, "make")
+		if err := os.WriteFile(script, []byte(`#!/bin/sh
+i=0
+until [ -e `+dir+`/began ]; do i=$((i+1)); [ $i -lt 3000 ] || exit 1; sleep 0.01; done
+touch `+dir+`/made
+exit `+exit+`
+`), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		r := newReport(newConsole(&out))
+		err := r.runAll(t.Context(), []string{dir + " ./... -test.run=Lane", "--idle", dir + " ./... -test.run=Idle",
+			"--then", dir + " ./... -test.run=Lane", "--before", "server " + script}, "")
+		if err != nil || r.passed != 3 || fmt.Sprint(r.failed) != exit {
+			t.Errorf("%v, %d passed, %d failed, want 3 and %s:\n%s", err, r.passed, r.failed, exit, &out)
 		}
 	}
 }
@@ -60,7 +93,7 @@ func TestNeedThatFails(t *testing.T) {
 	dir := module(t, "package p\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) {}\n")
 	var out bytes.Buffer
 	r := newReport(newConsole(&out))
-	err := r.runAll([]string{dir + " ./... +broken", dir + " +broken ./... -test.v", dir + " ./... +whole", dir + " ./... -test.count=1",
+	err := r.runAll(t.Context(), []string{dir + " ./... +broken", dir + " +broken ./... -test.v", dir + " ./... +whole", dir + " ./... -test.count=1",
 		"--make", "broken go run ./nothing", "whole true"}, "")
 	if err != nil || r.passed != 2 || r.failed != 3 {
 		t.Errorf("%v, %d passed, %d failed, want 2 and 3", err, r.passed, r.failed)
@@ -70,7 +103,7 @@ func TestNeedThatFails(t *testing.T) {
 	if text := out.String(); strings.Count(text, "FAIL  example.org/p"+line) != 4 || strings.Count(text, "FAIL  broken: 'go run") != 2 || !strings.Contains(text, "broken: ") { // each when it happens, and at the end
 		t.Errorf("the output lacks lines %q:\n%s", line, text)
 	}
-	if err := newReport(newConsole(&out)).runAll([]string{dir + " ./... +unknown"}, ""); err == nil {
+	if err := newReport(newConsole(&out)).runAll(t.Context(), []string{dir + " ./... +unknown"}, ""); err == nil {
 		t.Error("a need that no command makes is accepted")
 	}
 }
@@ -96,7 +129,7 @@ func TestA(t *testing.T) { if err := os.WriteFile("q/q_test.go", []byte("package
 	}
 	var out bytes.Buffer
 	r := newReport(newConsole(&out))
-	if err := r.runAll([]string{dir + " .", dir + " +written ./q", "--make", "written " + script}, ""); err != nil || r.passed != 2 || r.failed != 0 {
+	if err := r.runAll(t.Context(), []string{dir + " .", dir + " +written ./q", "--make", "written " + script}, ""); err != nil || r.passed != 2 || r.failed != 0 {
 		t.Errorf("%v, %d passed, %d failed, want 2 and 0:\n%s", err, r.passed, r.failed, &out)
 	}
 }
@@ -113,7 +146,7 @@ func TestOneDoesNotBuild(t *testing.T) {
 	}
 	var out bytes.Buffer
 	r := newReport(newConsole(&out))
-	if err := r.runAll([]string{dir + " ./..."}, ""); err != nil || r.passed != 1 || r.failed != 1 || !strings.Contains(out.String(), "[2 of 2, 1 failed]\n") {
+	if err := r.runAll(t.Context(), []string{dir + " ./..."}, ""); err != nil || r.passed != 1 || r.failed != 1 || !strings.Contains(out.String(), "[2 of 2, 1 failed]\n") {
 		t.Errorf("%v, %d passed, %d failed, want 1 and 1, and both counted:\n%s", err, r.passed, r.failed, &out)
 	}
 }
@@ -134,9 +167,20 @@ func TestLeft(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		r := newReport(newConsole(&out))
-		if err := r.runAll(tt.args, file); err != nil || !regexp.MustCompile(tt.want).MatchString(out.String()) {
+		if err := r.runAll(t.Context(), tt.args, file); err != nil || !regexp.MustCompile(tt.want).MatchString(out.String()) {
 			t.Errorf("run %d: %v; want %s in\n%s", i, err, tt.want, &out)
 		}
+	}
+	h := readHistory(file)
+	if err := h.write(file, []timed{{name: "p TestA", seconds: 2}}); err != nil || len(readHistory(file).tests) != 0 {
+		t.Errorf("nothing was run, and %v is known, %v", readHistory(file).tests, err)
+	}
+	h.note("p", time.Second)
+	if err := h.write(file, []timed{{name: "p TestA", seconds: 2}, {name: "p TestB", seconds: 0.5}}); err != nil {
+		t.Fatal(err)
+	}
+	if h := readHistory(file); len(h.tests) != 1 || h.tests["p TestA"] != 2*time.Second || h.took["p"] != time.Second {
+		t.Errorf("%v is known of programs, and %v of tests", h.took, h.tests)
 	}
 	if err := os.WriteFile(file, []byte("{"), 0o644); err != nil {
 		t.Fatal(err)
@@ -160,7 +204,7 @@ func TestEstimate(t *testing.T) {
 	s.total = 5
 	check := func(want string) {
 		t.Helper()
-		if got, _ := s.left(); got != want {
+		if got := s.left(); got != want {
 			t.Errorf("left %q, want %q", got, want)
 		}
 	}
@@ -174,13 +218,17 @@ func TestEstimate(t *testing.T) {
 	s.makes = [][]*need{{&need{name: "lint"}, server}}
 	check("about 8 min left") // nothing needs it
 	s.then[0].needs = []*need{server}
-	check("")
-	if got, want := s.status(3), "0 of 5, 3 failed; making server"; got != want {
+	check("at least 8 min left")
+	if got, want := s.status(3), "0 of 5, 3 failed, at least 8 min left; making server"; got != want {
 		t.Errorf("status %q, want %q", got, want)
 	}
 	server.made = true
 	s.then[0].key = "new"
+	check("at least 20 min left") // it is taken for one of 19.5, the mean
+	clear(h.took)
 	check("")
+	h.note("f", time.Minute)
+	check("at least 2 min left") // two for each lane, as c has ended
 }
 
 // What can be run at once is built first, and what needs something to be built waits for that.
@@ -217,4 +265,20 @@ func TestNextBuild(t *testing.T) {
 			t.Error("something is built twice")
 		}
 	})
+}
+
+// What is built is run before what is not yet, and what is not yet, before what waits for a server.
+func TestFirst(t *testing.T) {
+	server := &need{name: "server"}
+	list := []*program{{state: ended}, {state: built, needs: []*need{server}}, {key: "unbuilt"}, {key: "built", state: built}}
+	for _, want := range []string{"built", "unbuilt"} {
+		i := first(&list)
+		if i < 0 || list[i].key != want {
+			t.Fatalf("program %d is first, want the one that is %s", i, want)
+		}
+		list = slices.Delete(list, i, i+1)
+	}
+	if i := first(&list); i >= 0 || len(list) != 1 {
+		t.Errorf("program %d of %d is first, and its server is not there", i, len(list))
+	}
 }

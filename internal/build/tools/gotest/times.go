@@ -7,13 +7,15 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 )
 
 // A times says where the time went: how long each package took, and how much of the
 // processors, its servers included, and how long each test that has no subtests.
 type times struct {
 	packages, tests []timed
-	parents         map[string]bool // tests with subtests, by key
+	before          map[string]time.Duration // how long tests took in an earlier run, by name
+	parents         map[string]bool          // tests with subtests, by key
 }
 
 type timed struct {
@@ -84,7 +86,9 @@ func (t *times) print(out io.Writer) {
 		}
 		fmt.Fprintf(out, "\n== %s\n", title)
 		for _, each := range all {
-			if each.cpu > 0 {
+			if last, ok := t.before[each.name]; ok {
+				fmt.Fprintf(out, "%7.1fs  %s (the last time %.1fs)\n", each.seconds, each.name, last.Seconds())
+			} else if each.cpu > 0 {
 				fmt.Fprintf(out, "%7.1fs %7.1fs  %s\n", each.seconds, each.cpu, each.name)
 			} else {
 				fmt.Fprintf(out, "%7.1fs  %s\n", each.seconds, each.name)

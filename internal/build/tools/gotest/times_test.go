@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestTimes(t *testing.T) {
@@ -25,6 +26,7 @@ func TestTimes(t *testing.T) {
 	times.used("q", 2.5)
 	end("r", "", 0.2)
 	var out bytes.Buffer
+	times.before = map[string]time.Duration{"q TestD11": 2500 * time.Millisecond}
 	times.print(&out)
 	want := `
 == time of each package, and of the processors
@@ -34,7 +36,8 @@ func TestTimes(t *testing.T) {
 
 == the slowest tests
 `
-	for i := 11; i >= 2; i-- {
+	want += "   21.0s  q TestD11 (the last time 2.5s)\n"
+	for i := 10; i >= 2; i-- {
 		want += fmt.Sprintf("%7.1fs  q TestD%d\n", float64(10+i), i)
 	}
 	if got := out.String(); strings.TrimSpace(got) != strings.TrimSpace(want) {

@@ -193,11 +193,14 @@ func (r *runner) survey(ctx context.Context, binaries []*binary) (passed []*unit
 		if err != nil {
 			return nil, nil, fmt.Errorf("the tests of %s: %w", b.pkg, err)
 		}
-		chosen := regexp.MustCompile(b.chosen())
+		chosen, before := regexp.MustCompile(b.chosen()), len(todo)
 		for _, name := range strings.Fields(string(out)) {
 			if chosen.MatchString(name) {
 				todo = append(todo, &unit{bin: b, names: []string{name}})
 			}
+		}
+		if len(todo) == before && b.chosen() != "" {
+			return nil, nil, fmt.Errorf("no test of %s is called as in %s", b.pkg, b.chosen())
 		}
 	}
 	var mu sync.Mutex

@@ -5,7 +5,8 @@
 //
 // It is for a test that fails once in hundreds of runs: repeating that test finds the
 // cause sooner than repeating all of them. Run it in the folder of the module. What failed
-// runs have printed is kept in a temporary folder. It exits with 1 when a run has failed.
+// runs have printed is kept in a temporary folder. A run in which something was not judged, as the machine was busy, counts
+// apart, as neither. It exits with 1 when a run has failed.
 package main
 
 import (
@@ -14,6 +15,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"syscall"
 )
 
 func main() {
@@ -28,7 +30,7 @@ func main() {
 		os.Exit(2)
 	}
 	s.name = flag.Arg(0)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := s.build(ctx, *in); err != nil {
 		fmt.Fprintln(os.Stderr, "stress:", err)

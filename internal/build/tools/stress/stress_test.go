@@ -25,6 +25,15 @@ func TestFlaky(t *testing.T) {
 }
 
 func TestSound(t *testing.T) {}
+
+func TestSoon(t *testing.T) {
+	if os.Remove("calm") != nil {
+		t.Log("calm: not judged: it took 9s")
+		os.WriteFile("calm", nil, 0o644)
+	}
+}
+
+func TestNeverCalm(t *testing.T) { t.Log("calm: not judged: it took 9s") }
 `
 
 // module makes a module of that test in a new folder, and goes there.
@@ -49,6 +58,7 @@ func TestStress(t *testing.T) {
 	}{
 		{"TestFlaky/a_b", 3, "TestFlaky/a_b: 3 of 6 runs failed (50.0 %)"},
 		{"TestSound", 0, "TestSound: 0 of 6 runs failed (0.0 %)"},
+		{"TestSoon", 0, "; in 3 more something was not judged, as the machine was busy\n"},
 	} {
 		var out bytes.Buffer
 		s := stress{name: tt.name, runs: 6, atOnce: 1, load: 1, out: &out}
@@ -66,6 +76,17 @@ func TestStress(t *testing.T) {
 	}
 	if text, err := os.ReadFile(logs[0]); err != nil || !strings.Contains(string(text), "loud") {
 		t.Errorf("the log of a failed run is %q, %v", text, err)
+	}
+}
+
+func TestNothingJudged(t *testing.T) {
+	module(t)
+	s := stress{name: "TestNeverCalm", runs: 2, atOnce: 1, out: new(bytes.Buffer)}
+	if err := s.build(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.repeat(t.Context()); err == nil || !strings.Contains(err.Error(), "too busy") {
+		t.Errorf("runs in which nothing was judged: %v", err)
 	}
 }
 
