@@ -17,13 +17,15 @@ func newRights(g *connect.Flags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "rights NAME",
 		Short: "Print the rights to grant for an election",
-		Long: `Print what an administrator grants for the election NAME, and for no other, on the coordinator
-of --url: commands of etcdctl, ACL policies of Consul, commands of ZooKeeper's shell, and so on. There
-are a candidate, who only looks, and an operator, who raises fences as well. Nothing is sent
-anywhere: the URL says which coordinator, which prefix and, on Consul, which node.
+		Long: `Print what an administrator grants for the election NAME on the coordinator of --url. On etcd (commands
+of etcdctl), Consul (ACL policies) and ZooKeeper (commands of its shell) that is for this election and
+those below it, and for no other: for a candidate, for who only looks, and for an operator, who raises
+fences as well. On PostgreSQL (SQL) it is for a candidate of all elections of the schema, and on
+Kubernetes (a Role) of all elections of the namespace. Nothing is sent anywhere: the URL says which
+coordinator, which prefix and, on Consul, which node.
 
 A page for each coordinator says what each right gives: docs/zookeeper.md, docs/etcd.md,
-docs/consul.md.`,
+docs/consul.md, docs/postgres.md, docs/kubernetes.md.`,
 		Example: `  succession rights --url etcd://h1:2379/app reports
   succession rights --url consul:///app reports`,
 		Args: ui.OneName,

@@ -16,8 +16,10 @@ import (
 
 	"github.com/coreos/go-systemd/v22/unit"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend/coordinator"
 	_ "github.com/succession-dev/succession/etcd"
+	_ "github.com/succession-dev/succession/local"
 )
 
 // leaving is how long a candidate may take to leave the line; see elect.Options ResignTimeout.
@@ -100,6 +102,33 @@ func TestStateDirectoryIsPrivate(t *testing.T) {
 	}
 	if found == 0 {
 		t.Error("no unit has a StateDirectory")
+	}
+}
+
+// Each SUCCESSION_URL can be opened, on a machine that has the folders and credentials: its driver knows all that it says.
+func TestURLs(t *testing.T) {
+	files, err := filepath.Glob("*.service.d/*.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	machine := t.TempDir()
+	if err := os.WriteFile(filepath.Join(machine, "password"), []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range append(files, units(t)...) {
+		url, ok := strings.CutPrefix(settings(t, file)["Environment"], "SUCCESSION_URL=")
+		if !ok {
+			t.Errorf("%s has no SUCCESSION_URL", file)
+			continue
+		}
+		b, err := succession.Open(strings.NewReplacer("%d", machine, "/var/lib", machine).Replace(url))
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -38,9 +38,9 @@
 //
 // # What it costs
 //
-// To take a free lock: one request to join the line, one to see who stands in front. To wait:
-// one watch on the member just in front, and one request when that has gone. To unlock: one
-// request. Heartbeats belong to the session, and are as many for one lock as for a hundred.
+// To take a free lock: one round trip to join the line and, where the answer to that does not tell it, one for
+// the fence and one to see who stands in front; docs/recipes.md says where. To wait: one watch on the
+// member just in front, and one round trip when that has gone. To unlock: one. Heartbeats belong to the session, and are as many for one lock as for a hundred.
 //
 // # Other lock recipes
 //

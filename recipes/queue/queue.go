@@ -200,7 +200,7 @@ func (q *Queue) explain(err error) error {
 		return fmt.Errorf("queue: %s: %w; or give the queue another name", q.name, err)
 	}
 	if errors.Is(err, errors.ErrUnsupported) {
-		return fmt.Errorf("queue: %s cannot be kept on this backend, which has no items; use ZooKeeper, etcd, Consul or package local directly: %w", q.name, err)
+		return fmt.Errorf("queue: %s cannot be kept on this backend, which has no items; use another coordinator: %w", q.name, err)
 	}
 	return err
 }

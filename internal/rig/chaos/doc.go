@@ -75,8 +75,8 @@
 // If the store refuses a late write, that is no violation: the leader was paused between its
 // check and the write, and fencing is for that. After an operator took a leader's member
 // away, its term is not held against others: the leader may be cut off and not know it.
-// Clocks do not differ, as all processes run on one machine; but in one test those of all candidates run slow (package drift). Disks lose nothing, and servers
-// come back with their data. Reads of the guarded records are not part of the proof: a
+// Clocks do not differ, as all processes run on one machine; TestDrift has those of candidates run fast or slow (package drift).
+// Disks lose nothing: a server comes back with its data, unless operators replace it. Reads of the guarded records are not part of the proof: a
 // coordinator may answer them with an old value, and a compare and set that was based on it
 // fails.
 //

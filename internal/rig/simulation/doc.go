@@ -108,10 +108,9 @@
 //
 //	go test ./internal/rig/simulation
 //
-// draws 5,000 schedules of nine steps on average, the same ones each time: a fifth with
-// one election, a fifth with up to three, a fifth with migrations, a fifth in which candidates choose, and
-// a fifth of all these but the last for TestReplay. With -race there are 750. This runs more, and new ones
-// each time:
+// judges 4,000 schedules of nine steps on average, the same ones each time: a quarter with one election, a
+// quarter with up to three, a quarter with migrations, and a quarter in which candidates choose. With -race
+// there are 600. TestReplay draws others. This judges more, and new ones each time:
 //
 //	go test ./internal/rig/simulation -run Simulation -timeout 0 -rapid.seed=0 -rapid.checks=500000
 //
