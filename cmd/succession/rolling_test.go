@@ -15,7 +15,7 @@ import (
 )
 
 // earlier is the version that this one must be able to stand in line with: a commit of this
-// repository. docs/compatibility.md says when it may move on.
+// repository. CONTRIBUTING.md says when it may move on.
 const earlier = "accd3e2c"
 
 // buildEarlier builds the command of the earlier version, and returns its file.
