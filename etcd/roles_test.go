@@ -99,24 +99,49 @@ func TestPrescribedRoles(t *testing.T) {
 			t.Errorf("%s: %v; want ErrDenied", what, err)
 		}
 	}
-	// A lease belongs to whoever may write all its keys; one without a key is anybody's.
-	idle, err := operator.Grant(ctx, 60)
-	if err != nil {
-		t.Fatal(err)
-	}
 	held, err := operator.Get(ctx, "app/svc/"+term.Member().Key)
 	if err != nil || len(held.Kvs) != 1 {
 		t.Fatal(held, err)
 	}
-	stranger := clientOf(t, server, issuer, "observer")
-	if _, err := stranger.Revoke(ctx, clientv3.LeaseID(held.Kvs[0].Lease)); !errors.Is(rpctypes.Error(err), rpctypes.ErrPermissionDenied) {
-		t.Errorf("who only looks revoked the lease of a leader: %v", err)
+	leader, lease := string(held.Kvs[0].Key), clientv3.LeaseID(held.Kvs[0].Lease)
+	refused := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(rpctypes.Error(err), rpctypes.ErrPermissionDenied) {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
-	if _, err := stranger.KeepAliveOnce(ctx, clientv3.LeaseID(held.Kvs[0].Lease)); !errors.Is(rpctypes.Error(err), rpctypes.ErrPermissionDenied) {
-		t.Errorf("who only looks kept the lease of a leader alive: %v", err)
+	// writesNone returns a client of the user, who can write none of the keys.
+	writesNone := func(user string, keys ...string) *clientv3.Client {
+		t.Helper()
+		client := clientOf(t, server, issuer, user)
+		for _, key := range keys {
+			_, err := client.Put(ctx, key, "")
+			refused(user+" writes "+key, err)
+			_, err = client.Delete(ctx, key)
+			refused(user+" deletes "+key, err)
+		}
+		return client
 	}
-	if _, err := stranger.Revoke(ctx, idle.ID); err != nil {
-		t.Errorf("a lease without a key: %v", err)
+	writesNone("candidate", "app/svc2/x", "app/svc2", "app/svc-eu", "app/svc-eu.fence", "app/svc.fence")
+	check(t)(operator.UserAddWithOptions(ctx, "nobody", "", &clientv3.UserAddOptions{NoPassword: true})) // without a role
+	for _, user := range []string{"nobody", "observer"} {
+		client := writesNone(user, leader, "app/svc", "app/svc.fence", "app/svc.history", "app/svc.unready")
+		if user == "nobody" {
+			_, err := client.Get(ctx, leader)
+			refused("nobody reads", err)
+		}
+		// A lease belongs to whoever may write all its keys; one without a key is anybody's.
+		_, err := client.Revoke(ctx, lease)
+		refused(user+" revokes the lease of a leader", err)
+		_, err = client.KeepAliveOnce(ctx, lease)
+		refused(user+" keeps the lease of a leader alive", err)
+		idle, err := operator.Grant(ctx, 60)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.Revoke(ctx, idle.ID); err != nil {
+			t.Errorf("%s revokes a lease without a key: %v", user, err)
+		}
 	}
 	if err := term.Resign(ctx); err != nil {
 		t.Error(err)

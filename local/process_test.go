@@ -34,6 +34,9 @@ const (
 // play is a process of the given role, which says on standard output what it does.
 // It ends when its standard input does, so that it never outlives the test.
 func play(role string) int {
+	if role == "open" {
+		return opens(filepath.SplitList(os.Getenv(dirVar)))
+	}
 	go func() {
 		io.Copy(io.Discard, os.Stdin)
 		os.Exit(3)
@@ -65,6 +68,24 @@ func play(role string) int {
 	}()
 	fmt.Println("error", err)
 	return 1
+}
+
+// opens says the number of the error of opening the first path, and of opening each other one, to read and to write; 0 is none.
+func opens(paths []string) int {
+	errno := func(path string, flag int) int {
+		fd, err := unix.Open(path, flag|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return int(err.(unix.Errno))
+		}
+		unix.Close(fd)
+		return 0
+	}
+	said := fmt.Sprint("opens ", errno(paths[0], unix.O_RDONLY))
+	for _, path := range paths[1:] {
+		said += fmt.Sprint(" ", errno(path, unix.O_RDONLY), " ", errno(path, unix.O_WRONLY))
+	}
+	fmt.Println(said)
+	return 0
 }
 
 // stand joins, waits in line, and says when it leads.

@@ -418,7 +418,7 @@ func TestStrangeFile(t *testing.T) {
 	}
 }
 
-// TestMask says that only those who may write to the folder may open its files, and so lock them.
+// TestMask says that only those who may write to the folder may open its files, and so lock them: by their modes, and somebody else tries.
 func TestMask(t *testing.T) {
 	for perm, want := range map[fs.FileMode]struct{ file, folder fs.FileMode }{
 		0o700: {0o600, 0o700},
@@ -427,18 +427,32 @@ func TestMask(t *testing.T) {
 		0o775: {0o660, 0o770},
 		0o770: {0o660, 0o770},
 	} {
-		dir := filepath.Join(t.TempDir(), "top")
-		if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, perm)); err != nil {
+		above := t.TempDir()
+		dir := filepath.Join(above, "top")
+		if err := errors.Join(os.Chmod(filepath.Dir(above), 0o755), os.Mkdir(dir, 0o700), os.Chmod(dir, perm)); err != nil {
 			t.Fatal(err)
 		}
 		_, s := open(t, dir)
 		m := join(t, s, "e", "")
 		appendItem(t, s, "e", "")
+		paths := []string{dir}
 		for path, want := range map[string]fs.FileMode{
 			"@lock": want.file, "@counter": want.file, "@next": want.file, "e/@line": want.file, "e/@state": want.file, "e/@" + m.Key: want.file, "e": want.folder,
 		} {
 			if fi, err := os.Stat(filepath.Join(dir, path)); err != nil || fi.Mode().Perm() != want {
 				t.Errorf("in a folder with %v, %s: %v, %v; want %v", perm, path, fi.Mode(), err, want)
+			}
+			paths = append(paths, filepath.Join(dir, path))
+		}
+		if os.Geteuid() == 0 { // who may be another user
+			said := startAs(t, stranger, "open", strings.Join(paths, string(filepath.ListSeparator))).say(t, "opens")
+			if reads := perm&0o004 != 0; reads != (said[0] == 0) {
+				t.Errorf("somebody else opens a folder with %v: %v", perm, syscall.Errno(said[0]))
+			}
+			for i, errno := range said[1:] {
+				if errno != uint64(unix.EACCES) && errno != uint64(unix.EISDIR) { // a folder is never opened to write
+					t.Errorf("in a folder with %v, somebody else opens %s: %v", perm, paths[1+i/2], syscall.Errno(errno))
+				}
 			}
 		}
 		if err := os.Chmod(filepath.Join(dir, "@lock"), 0o644); err != nil { // as earlier versions made it

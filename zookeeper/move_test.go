@@ -21,7 +21,7 @@ import (
 func TestMoveOfOthers(t *testing.T) {
 	op := raw(t, server(t))
 	at := [2]string{chroot(t) + "/from", chroot(t) + "/to"}
-	commands := prescribed(t, at[0], "e") + prescribed(t, at[1], "e")
+	commands := prescribed(t, at[0], "e", alice) + prescribed(t, at[1], "e", alice)
 	administer(t, op, strings.ReplaceAll(commands, "e.fence \"\" ", "e.fence \"\" "+moves(t)+","))
 	for _, dir := range at {
 		acl, _, err := op.GetACL(dir)
@@ -93,14 +93,14 @@ func TestMoveOfOthers(t *testing.T) {
 
 // moves is the entry of the ACL of the fence that a candidate needs in a migration.
 func moves(t *testing.T) string {
-	_, entry, _ := strings.Cut(prescribed(t, "/x", "e"), "e.history \"\" ")
+	_, entry, _ := strings.Cut(prescribed(t, "/x", "e", alice), "e.history \"\" ")
 	entry, _, _ = strings.Cut(entry, ",")
 	return entry
 }
 
 // A record that may be written and not deleted loses its data, and is no record then.
 func TestDeleteWithoutTheRight(t *testing.T) {
-	administer(t, raw(t, server(t)), prescribed(t, chroot(t), "e"))
+	administer(t, raw(t, server(t)), prescribed(t, chroot(t), "e", alice))
 	s := session(t, open(t, zookeeper.Options{Auth: alice}, server(t)))
 	ctx := within(t, 20*time.Second)
 	if _, err := s.Put(ctx, "e.history", []byte("x"), nil); err != nil {

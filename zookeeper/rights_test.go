@@ -19,8 +19,8 @@ import (
 	"github.com/succession-dev/succession/zookeeper"
 )
 
-// prescribed returns the commands for an election in which alice is a candidate and bob the operator.
-func prescribed(t *testing.T, prefix, election string) string {
+// prescribed returns the commands for an election with that candidate, in which bob is the operator.
+func prescribed(t *testing.T, prefix, election string, candidate *zookeeper.Digest) string {
 	t.Helper()
 	u, err := coordinator.ParseURL("zookeeper://h" + prefix)
 	if err != nil {
@@ -30,7 +30,7 @@ func prescribed(t *testing.T, prefix, election string) string {
 		sum := sha1.Sum([]byte(d.User + ":" + d.Password))
 		return "digest:" + d.User + ":" + base64.StdEncoding.EncodeToString(sum[:])
 	}
-	return strings.NewReplacer("CANDIDATE", digest(alice), "OPERATOR", digest(bob)).Replace(zookeeper.Rights(u, election))
+	return strings.NewReplacer("CANDIDATE", digest(candidate), "OPERATOR", digest(bob)).Replace(zookeeper.Rights(u, election))
 }
 
 // administer does what the commands say, as bob and as ZooKeeper's shell does it: what is made without an ACL is everybody's.
@@ -65,7 +65,7 @@ func administer(t *testing.T, op *zk.Conn, commands string) {
 
 // The prescribed ACLs are enough for a candidate, an operator and who only looks, and give none of them more.
 func TestPrescribedRights(t *testing.T) {
-	administer(t, raw(t, server(t)), prescribed(t, chroot(t), "e"))
+	administer(t, raw(t, server(t)), prescribed(t, chroot(t), "e", alice))
 	stranger := raw(t, server(t))
 	for _, name := range []string{"~deletions", "e", "e.fence", "e.history", "e.unready", "e.spread"} {
 		if err := stranger.Delete(chroot(t)+"/"+name, -1); err != zk.ErrNoAuth {
@@ -126,6 +126,45 @@ func TestPrescribedRights(t *testing.T) {
 	for what, err := range denied {
 		if !errors.Is(err, backend.ErrDenied) {
 			t.Errorf("%s: %v; want ErrDenied", what, err)
+		}
+	}
+}
+
+// A candidate has no right on the election of somebody else whose name begins with that of its own, and that has begun.
+func TestRightsEndAtTheElection(t *testing.T) {
+	carol := &zookeeper.Digest{User: "carol", Password: "in the cellar"}
+	operator, candidate := raw(t, server(t)), raw(t, server(t))
+	administer(t, operator, prescribed(t, chroot(t), "e", alice))
+	if err := candidate.AddAuth("digest", []byte(alice.User+":"+alice.Password)); err != nil {
+		t.Fatal(err)
+	}
+	ctx := within(t, 30*time.Second)
+	for _, name := range []string{"e2", "e-eu"} {
+		administer(t, operator, prescribed(t, chroot(t), name, carol))
+		others := elect.New(open(t, zookeeper.Options{Auth: carol}, server(t)), name, &elect.Options{History: 3})
+		term, err := others.Campaign(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := chroot(t) + "/" + name
+		first := at + "/" + term.Member().Key
+		for what, err := range map[string]error{
+			"joins it":              failure(candidate.Create(at+"/n_", nil, zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll))),
+			"makes a reason":        failure(candidate.Create(at+".unready/7", nil, 0, zk.WorldACL(zk.PermAll))),
+			"removes its leader":    candidate.Delete(first, -1),
+			"overwrites its leader": failure(candidate.Set(first, nil, -1)),
+			"writes its header":     failure(candidate.Set(at, []byte(`{"fence":9}`), -1)),
+			"writes its fence":      failure(candidate.Set(at+".fence", []byte(`{"fence":9}`), -1)),
+			"deletes its fence":     candidate.Delete(at+".fence", -1),
+			"writes its history":    failure(candidate.Set(at+".history", nil, -1)),
+			"gives itself rights":   failure(candidate.SetACL(at, zk.WorldACL(zk.PermAll), -1)),
+		} {
+			if err != zk.ErrNoAuth {
+				t.Errorf("a candidate of another election than %s %s: %v", name, what, err)
+			}
+		}
+		if err := errors.Join(term.Check(), term.Resign(ctx)); err != nil {
+			t.Errorf("the leader of %s: %v", name, err)
 		}
 	}
 }

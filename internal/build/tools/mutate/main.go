@@ -70,7 +70,7 @@ func main() {
 	flag.BoolVar(&o.list, "list", false, "only print the mutants")
 	flag.BoolVar(&o.units, "units", false, "also print what each test takes and reaches")
 	flag.IntVar(&o.atOnce, "p", 2, "how many tests at `once`")
-	flag.Float64Var(&o.least, "least", 95, "exit with 1 if fewer `percent` are killed")
+	flag.Float64Var(&o.least, "least", 95, "exit with 1 if fewer `percent` are killed, of all packages together")
 	flag.DurationVar(&o.most, "most", time.Minute, "how much of the processor the tests of one mutant may take, as they take without it")
 	flag.DurationVar(&o.long, "long", 2*time.Second, "what takes more of the processor is run in portions")
 	flag.Parse()
@@ -146,7 +146,7 @@ func (o *options) do(ctx context.Context) (bool, error) {
 	}
 	total := report(os.Stdout, p.module, results, same)
 	if 100*total.fraction() < o.least {
-		fmt.Printf("%.1f %% are killed; it must be %v %%. What is not killed stands above: test it, or name it in %s with the reason why it does the same\n",
+		fmt.Printf("%.1f %% are killed in all; it must be %v %%. What is not killed stands above: test it, or name it in %s with the reason why it does the same\n",
 			100*total.fraction(), o.least, o.equivalent)
 		return false, nil
 	}
