@@ -89,8 +89,7 @@ func (w *wire) dial(ctx context.Context, told func(channel string)) (*conn, erro
 	if told != nil {
 		cfg.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) { told(n.Channel) }
 	}
-	w.rotate(cfg)
-	if n := len(cfg.Fallbacks) + 1; cfg.ConnectTimeout == 0 && n > 1 {
+	if n := w.rotate(cfg); cfg.ConnectTimeout == 0 && n > 1 {
 		if end, ok := ctx.Deadline(); ok { // a host that does not answer leaves time for the others
 			cfg.ConnectTimeout = time.Until(end) / time.Duration(n)
 		}
@@ -134,12 +133,21 @@ func tooOld(version string) error {
 }
 
 // rotate makes the client try another of several hosts first, after one that takes connections and
-// commits nothing: a deposed primary that does not know it yet.
-func (w *wire) rotate(cfg *pgconn.Config) {
-	hosts := append([]*pgconn.FallbackConfig{{Host: cfg.Host, Port: cfg.Port, TLSConfig: cfg.TLSConfig}}, cfg.Fallbacks...)
-	k := int(w.turn.Load() % int64(len(hosts)))
-	hosts = append(slices.Clone(hosts[k:]), hosts[:k]...)
-	cfg.Host, cfg.Port, cfg.TLSConfig, cfg.Fallbacks = hosts[0].Host, hosts[0].Port, hosts[0].TLSConfig, hosts[1:]
+// commits nothing: a deposed primary that does not know it yet. It returns how many hosts there are.
+// The client has one entry after the other for each way to reach a host: with sslmode prefer one with TLS, and one without. They stay
+// together and in their order, so that TLS is not left out because another host is tried.
+func (w *wire) rotate(cfg *pgconn.Config) int {
+	ways := append([]*pgconn.FallbackConfig{{Host: cfg.Host, Port: cfg.Port, TLSConfig: cfg.TLSConfig}}, cfg.Fallbacks...)
+	var starts []int // where the ways to each host begin
+	for i, way := range ways {
+		if i == 0 || way.Host != ways[i-1].Host || way.Port != ways[i-1].Port {
+			starts = append(starts, i)
+		}
+	}
+	k := starts[w.turn.Load()%int64(len(starts))]
+	ways = slices.Concat(ways[k:], ways[:k])
+	cfg.Host, cfg.Port, cfg.TLSConfig, cfg.Fallbacks = ways[0].Host, ways[0].Port, ways[0].TLSConfig, ways[1:]
+	return len(starts)
 }
 
 // kill closes the connection at once, without telling the server.
