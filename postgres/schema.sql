@@ -8,6 +8,9 @@ DO $$
 DECLARE m record;
 BEGIN
   PERFORM pg_advisory_xact_lock(hashtext('succession schema @')); -- others may be making it
+  IF to_regnamespace('@') IS NULL THEN
+    CREATE SCHEMA @; -- with IF NOT EXISTS it would need the right to make one also where there is one
+  END IF;
   IF to_regclass('@.meta') IS NULL THEN RETURN; END IF;
   SELECT * INTO m FROM @.meta FOR UPDATE; -- nobody opens a session meanwhile
   IF m.format > {format} THEN
@@ -17,8 +20,6 @@ BEGIN
       USING HINT = 'Stop all processes, and delete what is then left in the table session.';
   END IF;
 END $$;
-
-CREATE SCHEMA IF NOT EXISTS @;
 
 CREATE TABLE IF NOT EXISTS @.meta (
   one bool PRIMARY KEY DEFAULT true CHECK (one),

@@ -190,6 +190,25 @@ func TestEnsureSchema(t *testing.T) {
 	}
 }
 
+// Who owns the schema makes and upgrades it without the right to make others.
+func TestOwnerOfTheSchema(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	run(t, addr, "CREATE ROLE owner_of_one LOGIN; CREATE SCHEMA owned AUTHORIZATION owner_of_one")
+	if _, err := clientOf(t, addr, "owner_of_one", "owned").Session(t.Context()); err != nil {
+		t.Fatalf("where it is empty: %v", err)
+	}
+	run(t, addr, "UPDATE owned.meta SET format = 0")
+	cfg := configOf(t, addr)
+	cfg.User = "owner_of_one"
+	if err := postgres.EnsureSchema(t.Context(), cfg, "owned"); err != nil {
+		t.Errorf("where it is of an older format: %v", err)
+	}
+	if got := run(t, addr, "SELECT format FROM owned.meta"); got != "1" {
+		t.Errorf("the format is %s", got)
+	}
+}
+
 // A schema that was dropped is told as a reset, also if somebody has made it anew.
 func TestDropped(t *testing.T) {
 	t.Parallel()
@@ -419,7 +438,7 @@ func memberOf(t testing.TB, s backend.Session, line string) backend.Member {
 	return l.Members[0]
 }
 
-// EnsureSchema brings an older schema to this format if its role owns it, and leaves it alone otherwise.
+// EnsureSchema brings an older schema to this format if its role owns it. Otherwise it leaves it alone, and says so if it can know.
 func TestEnsureUpgrades(t *testing.T) {
 	t.Parallel()
 	addr := sharedPostgres(t).Addrs()[0]
@@ -427,15 +446,16 @@ func TestEnsureUpgrades(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run(t, addr, "BEGIN;"+schemaOf(t, "old", 0, 0)+"COMMIT; CREATE ROLE stranger LOGIN;"+grants)
-	stranger := configOf(t, addr)
-	stranger.User = "stranger"
+	run(t, addr, "BEGIN;"+schemaOf(t, "old", 0, 0)+"COMMIT; CREATE ROLE stranger LOGIN; CREATE ROLE reader LOGIN; GRANT USAGE ON SCHEMA old TO reader; GRANT SELECT ON old.meta TO reader;"+grants)
+	stranger, reader := configOf(t, addr), configOf(t, addr)
+	stranger.User, reader.User = "stranger", "reader"
 	for _, c := range []struct {
-		cfg  *pgconn.Config
-		want string
-	}{{stranger, "0"}, {configOf(t, addr), "1"}} {
-		if err := postgres.EnsureSchema(t.Context(), c.cfg, "old"); err != nil {
-			t.Fatal(err)
+		cfg    *pgconn.Config
+		want   string
+		denied bool
+	}{{stranger, "0", false}, {reader, "0", true}, {configOf(t, addr), "1", false}, {reader, "1", false}} {
+		if err := postgres.EnsureSchema(t.Context(), c.cfg, "old"); errors.Is(err, backend.ErrDenied) != c.denied || err != nil && !c.denied {
+			t.Errorf("%s, where the format is %s in the end: %v", c.cfg.User, c.want, err)
 		}
 		if got := run(t, addr, "SELECT format FROM old.meta"); got != c.want {
 			t.Errorf("the format is %s after %s, want %s", got, c.cfg.User, c.want)
