@@ -37,7 +37,7 @@ func checkSchema(name string) error {
 
 // Schema returns the statements that make the schema of that name, or that bring the schema of an
 // older version to the format of this version. They are for people who run them with psql in one
-// transaction (psql -1), as the owner of the schema. They do not change stored data, and processes
+// transaction (psql -v ON_ERROR_STOP=1 -1), as the owner of the schema. They do not change stored data, and processes
 // go on meanwhile. If processes of older versions could not go on, the statements fail as long as
 // there are sessions. Empty is [DefaultSchema]. Schema returns [backend.ErrInvalid] if no schema of
 // this package can have that name.

@@ -8,6 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -187,6 +190,46 @@ func TestEnsureSchema(t *testing.T) {
 		if _, err := postgres.Schema(name); !errors.Is(err, backend.ErrInvalid) {
 			t.Errorf("schema %q: %v", name, err)
 		}
+	}
+}
+
+// What the pages have administrators write fails if the statements fail, so that a script does not go on.
+func TestPsqlOnThePages(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	run(t, addr, "CREATE DATABASE app")
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := filepath.Glob("../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[string]bool)
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			_, command, found := strings.Cut(strings.TrimSpace(line), "| psql")
+			if !found || seen[command] {
+				continue
+			}
+			seen[command] = true
+			for statement, works := range map[string]bool{"SELECT 1;": true, "SELECT 1/0; SELECT 1;": false} {
+				cmd := exec.CommandContext(t.Context(), "sh", "-c", "psql -X"+strings.Replace(command, "host=h1 ", "", 1))
+				cmd.Env = append(os.Environ(), "PGHOST="+host, "PGPORT="+port, "PGUSER=postgres")
+				cmd.Stdin = strings.NewReader(statement)
+				if out, err := cmd.CombinedOutput(); (err == nil) != works {
+					t.Errorf("%s: psql%s, with %s %v\n%s", page, command, statement, err, out)
+				}
+			}
+		}
+	}
+	if len(seen) == 0 {
+		t.Error("no page has psql")
 	}
 }
 
