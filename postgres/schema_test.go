@@ -98,7 +98,10 @@ func TestGrants(t *testing.T) {
 			t.Errorf("the observer: %s: %q, %v", sql, got, err)
 		}
 	}
-	for range 20 { // with the number of some heartbeat
+	for i := range 20 { // with the number of some heartbeat
+		if i%2 == 0 { // and after the clock was set back
+			run(t, addr, "UPDATE granted.session SET at = clock_timestamp() + interval '1 hour' WHERE id = '"+of+"'")
+		}
 		beat := run(t, addr, "SELECT beat FROM granted.session WHERE id = '"+of+"'")
 		life := run(t, addr, "SELECT granted.life()")
 		if _, err := tryRun(t.Context(), looks, "SELECT * FROM granted.reap('{"+of+"}', '{"+beat+"}', '"+life+"')"); err != nil {
@@ -146,6 +149,66 @@ func TestGrants(t *testing.T) {
 	}
 	if _, err := postgres.Grants(schema, "x", "owner"); !errors.Is(err, backend.ErrInvalid) {
 		t.Errorf("an unknown grant: %v", err)
+	}
+}
+
+// Who may do everything in one schema may do nothing in another, where others have their elections.
+func TestGrantsOfOneSchema(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	create := ""
+	for _, schema := range []string{"ours", "theirs"} {
+		sql, err := postgres.Schema(schema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		grants, err := postgres.Grants(schema, "candidate_"+schema, postgres.Candidate)
+		if err != nil {
+			t.Fatal(err)
+		}
+		create += sql + "CREATE ROLE candidate_" + schema + " LOGIN;" + grants
+	}
+	run(t, addr, create)
+	s, err := clientOf(t, addr, "candidate_theirs", "theirs").Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := join(t, s, "e", "x")
+	if _, err := clientOf(t, addr, "candidate_ours", "ours").Session(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := clientOf(t, addr, "candidate_ours", "theirs").Session(t.Context()); !errors.Is(err, backend.ErrDenied) {
+		t.Errorf("a session in the other schema: %v", err)
+	}
+	ours := configOf(t, addr)
+	ours.User = "candidate_ours"
+	of := run(t, addr, "SELECT id FROM theirs.session")
+	for _, call := range []string{"close('" + of + "')", "leave('" + of + "', 'e', " + fmt.Sprint(m.Position) + ")", "guard('e', " + fmt.Sprint(m.Position) + ")", "lines('" + of + "')"} {
+		if _, err := tryRun(t.Context(), ours, "SELECT theirs."+call); !denied(err) {
+			t.Errorf("%s: %v", call, err)
+		}
+	}
+	// Nor could it if it had the right to use the schema, as roles may have that only look at tables.
+	for what, sql := range map[string]string{
+		"functions": "SELECT coalesce(string_agg(proname, ' '), '') FROM pg_proc WHERE pronamespace = 'theirs'::regnamespace AND has_function_privilege('candidate_ours', oid, 'EXECUTE')",
+		"tables":    "SELECT coalesce(string_agg(relname, ' '), '') FROM pg_class WHERE relnamespace = 'theirs'::regnamespace AND relkind = 'r' AND has_table_privilege('candidate_ours', oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE')",
+	} {
+		if may := run(t, addr, sql); may != "" {
+			t.Errorf("it may use the %s %s", what, may)
+		}
+	}
+}
+
+// The heartbeats of those who have crashed may be of a time that is still to come, if the clock was set back. They are ended all the same.
+func TestClockSetBack(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	s := newClient(t, addr, postgres.Options{TTL: ttl, Schema: "set_back"}).live(t)
+	// A row is all that is left of who has crashed.
+	run(t, addr, `INSERT INTO set_back.session VALUES (gen_random_uuid(), 2000, set_back.era(), 1, clock_timestamp() + interval '1 hour');
+		INSERT INTO set_back.member SELECT 'e', 1, id, 1, 'x', false FROM set_back.session WHERE at > clock_timestamp()`)
+	if err := s.Gone(within(t, 10*ttl), backend.Member{Line: "e", Position: 1}); err != nil {
+		t.Error(err)
 	}
 }
 
