@@ -403,6 +403,35 @@ func TestSettings(t *testing.T) {
 			}
 		})
 	}
+	// What the server refuses leaves the connection as it is.
+	grants, err := postgres.Grants("set_serializable", "set_observer", postgres.Observer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := postgres.EnsureSchema(t.Context(), configOf(t, addr), "set_serializable"); err != nil {
+		t.Fatal(err)
+	}
+	run(t, addr, "CREATE ROLE set_observer LOGIN; ALTER ROLE set_observer SET default_transaction_isolation = serializable;"+grants)
+	s, err := clientOf(t, addr, "set_observer", "set_serializable").Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := run(t, addr, "SELECT pid FROM pg_stat_activity WHERE usename = 'set_observer'")
+	for range 10 {
+		if _, err := s.Join(t.Context(), "e", "x", ""); !errors.Is(err, backend.ErrDenied) {
+			t.Errorf("a join of an observer: %v", err)
+		}
+	}
+	for before := s.Deadline(); s.Deadline().Sub(before) < ttl/2; { // some heartbeats
+		select {
+		case <-s.Done():
+			t.Fatal(s.Err())
+		case <-time.After(ttl / 20):
+		}
+	}
+	if n := run(t, addr, "SELECT count(*) FROM pg_stat_activity WHERE pid = "+pid); n != "1" {
+		t.Error("the session has another connection")
+	}
 	newClient(t, addr, postgres.Options{TTL: ttl}).live(t) // which makes the schema
 	// Under this one no trigger works, nor do the references between the tables.
 	run(t, addr, "CREATE ROLE set_replica LOGIN SUPERUSER; ALTER ROLE set_replica SET session_replication_role = replica")

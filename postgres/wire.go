@@ -54,6 +54,7 @@ type conn struct {
 	warned error // a warning that came with an answer
 	begun  time.Time
 	used   time.Time
+	killed bool
 	direct bool              // no pooler stands between, so statements can be prepared
 	known  map[string]string // the names of those that are, by their text
 }
@@ -151,7 +152,13 @@ func (w *wire) rotate(cfg *pgconn.Config) int {
 }
 
 // kill closes the connection at once, without telling the server.
-func (c *conn) kill() { c.Conn().Close() }
+func (c *conn) kill() {
+	c.killed = true // the library would notice when it is used again
+	c.Conn().Close()
+}
+
+// IsClosed reports whether the connection cannot be used any more.
+func (c *conn) IsClosed() bool { return c.killed || c.PgConn.IsClosed() }
 
 // query sends a request once, and returns the rows of the answer. There is one at least. If it
 // fails, the connection cannot be used again, unless the server has answered with an error.
@@ -222,7 +229,12 @@ func (c *conn) execute(ctx context.Context, sql string, params [][]byte, formats
 		err = strange("it is cut short")
 	}
 	if err != nil {
-		c.kill() // a transaction may be open
+		if !c.IsClosed() && c.TxStatus() == 'E' { // the server has refused it
+			_, _ = c.Exec(ctx, "ROLLBACK").ReadAll()
+		}
+		if c.TxStatus() != 'I' {
+			c.kill() // the transaction is open
+		}
 		return &pgconn.Result{Err: err}
 	}
 	return all[1]
