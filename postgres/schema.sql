@@ -445,7 +445,7 @@ END $$;
 CREATE OR REPLACE FUNCTION @.guard(election text, pos bigint) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF NOT EXISTS (SELECT FROM @.member m WHERE m.line = guard.election AND m.pos = guard.pos) THEN
-    RAISE EXCEPTION 'succession: member % does not lead % any more', guard.pos, guard.election USING ERRCODE = 'SU001';
+    RAISE EXCEPTION 'succession: there is no member % in % any more, or it is not in the schema @ of this database', guard.pos, guard.election USING ERRCODE = 'SU001';
   END IF;
   INSERT INTO @.guarded (election, pos) VALUES (guard.election, guard.pos);
 END $$;
