@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/postgres"
 )
@@ -81,7 +82,7 @@ func TestGrants(t *testing.T) {
 		"Delete": func() error { return observer.Delete(t.Context(), "r", &backend.If{Version: version}) },
 		"Append": func() error { _, err := observer.Append(t.Context(), "i", "x"); return err },
 	} {
-		if err := f(); !errors.Is(err, backend.ErrDenied) {
+		if err := f(); !errors.Is(err, backend.ErrDenied) || !strings.Contains(err.Error(), kit.RightsHint) {
 			t.Errorf("%s of the observer: %v", name, err)
 		}
 	}

@@ -184,7 +184,7 @@ func (c *conn) query(ctx context.Context, sql string, args ...any) ([]row, error
 		r = c.execute(ctx, sql, params, formats)
 	}
 	if err := cmp.Or(answered(ctx, r.Err), c.warned); err != nil {
-		return nil, err
+		return nil, hinted(err)
 	}
 	rows := make([]row, len(r.Rows))
 	for i, values := range r.Rows {
@@ -363,6 +363,18 @@ func (w *wire) close() {
 	w.closed = true
 	w.mu.Unlock()
 	w.tidy(true)
+}
+
+// hinted adds to the error of a denied request what to do.
+func hinted(err error) error {
+	var pg *pgconn.PgError
+	switch {
+	case !errors.As(err, &pg) || pg.Code != stateDenied:
+		return err
+	case strings.Contains(pg.Message, "function pg_"): // it is denied to the owner of the schema
+		return fmt.Errorf("%w; have the owner of the schema apply what \"succession postgres schema\" prints, which does without", err)
+	}
+	return fmt.Errorf("%w; %s", err, kit.RightsHint)
 }
 
 // SQLSTATEs, see Appendix A of PostgreSQL's manual, and those of schema.sql.
