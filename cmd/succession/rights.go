@@ -48,7 +48,11 @@ docs/consul.md.`,
 					return fmt.Errorf("the prefix of --url: %w", err)
 				}
 			}
-			_, err = fmt.Fprint(cmd.OutOrStdout(), d.Rights(u, args[0]))
+			text, err := d.Rights(u, args[0])
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprint(cmd.OutOrStdout(), text)
 			return err
 		},
 	}
