@@ -98,7 +98,11 @@ func policies(t *testing.T, election string) (candidate, observer, operator []st
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts := strings.Split(strings.TrimSpace(consul.Rights(u, election)), "\n\n")
+	text, err := consul.Rights(u, election)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := strings.Split(strings.TrimSpace(text), "\n\n")
 	if len(parts) != 3 {
 		t.Fatalf("there are %d policies", len(parts))
 	}
@@ -590,8 +594,12 @@ func TestRightsOnAgents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	text, err := consul.Rights(u, "jobs")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, want := range []string{"every session of the cluster", "who only looks, and can end the sessions of candidates\n"} {
-		if text := consul.Rights(u, "jobs"); !strings.Contains(text, want) || strings.Contains(text, "node=") {
+		if !strings.Contains(text, want) || strings.Contains(text, "node=") {
 			t.Errorf("they do not say %q, or name a node that is not used:\n%s", want, text)
 		}
 	}

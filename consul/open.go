@@ -36,19 +36,9 @@ import (
 //
 // Open does not connect; [Backend.Session] does. The caller closes the backend.
 func Open(u *coordinator.URL) (*Backend, error) {
-	o := &Options{
-		TTL:            u.Duration("ttl", 0),
-		ConnectTimeout: u.Duration("connect", 0),
-		Node:           u.Text("node", ""),
-		Prefix:         u.Path,
-	}
-	agentNode := u.Text("agent-node", "")
-	o.AgentNode = agentNode == "on"
-	cfg, err := agentConfig(u)
-	if err = cmp.Or(u.Err(), err); err == nil && agentNode != "" && !o.AgentNode {
-		err = fmt.Errorf("%w URL %s: the only value of parameter agent-node is on", backend.ErrInvalid, u)
-	}
-	if err != nil {
+	cfg, bad := agentConfig(u)
+	o, err := optionsOf(u)
+	if err = cmp.Or(err, bad); err != nil {
 		return nil, driver.Wrap("open", "", err)
 	}
 	cfg.Transport = nil // it is nobody's
@@ -57,6 +47,23 @@ func Open(u *coordinator.URL) (*Backend, error) {
 		token = named
 	}
 	return open(cfg, o, token)
+}
+
+// optionsOf returns the options that a URL names, after agentConfig has read its own parameters.
+func optionsOf(u *coordinator.URL) (*Options, error) {
+	o := &Options{
+		TTL:            u.Duration("ttl", 0),
+		ConnectTimeout: u.Duration("connect", 0),
+		Node:           u.Text("node", ""),
+		Prefix:         u.Path,
+	}
+	agentNode := u.Text("agent-node", "")
+	o.AgentNode = agentNode == "on"
+	err := u.Err()
+	if err == nil && agentNode != "" && !o.AgentNode {
+		err = fmt.Errorf("%w URL %s: the only value of parameter agent-node is on", backend.ErrInvalid, u)
+	}
+	return o, err
 }
 
 // closeBound is how long Close waits for Consul at most.

@@ -12,17 +12,22 @@ import (
 
 // Rights returns the ACL policies for one election, on the prefix and the node of the URL: of a
 // candidate, of an observer, and of an operator. Each begins with a line that says whose policy it
-// is, and ends with an empty line. Rights sends nothing.
-func Rights(u *coordinator.URL, election string) string {
-	o := &Options{Node: cmp.Or(u.Text("node", ""), defaultNode), AgentNode: u.Text("agent-node", "") == "on"}
-	o.Prefix = strings.Trim(u.Path, "/")
+// is, and ends with an empty line. Rights sends nothing. It returns
+// backend.ErrInvalid if a parameter is wrong or unknown.
+func Rights(u *coordinator.URL, election string) (string, error) {
+	_, _ = agentConfig(u) // the rights are the same for every agent and token
+	o, err := optionsOf(u)
+	if err != nil {
+		return "", err
+	}
+	o.Node, o.Prefix = cmp.Or(o.Node, defaultNode), strings.Trim(o.Prefix, "/")
 	candidate, observer, operator := o.policies(election)
 	if o.AgentNode {
 		return "# session_prefix \"\" is the right to end every session of the cluster, those of other applications too: write in its\n" +
 			"# place a rule for each agent that is talked to, as in session \"web-1\" { policy = \"write\" }\n\n" +
-			"# a candidate\n" + candidate + "\n# who only looks, and can end the sessions of candidates\n" + observer + "\n# an operator\n" + operator
+			"# a candidate\n" + candidate + "\n# who only looks, and can end the sessions of candidates\n" + observer + "\n# an operator\n" + operator, nil
 	}
-	return "# a candidate\n" + candidate + "\n# who only looks: with node=" + o.observers() + " in the URL\n" + observer + "\n# an operator\n" + operator
+	return "# a candidate\n" + candidate + "\n# who only looks: with node=" + o.observers() + " in the URL\n" + observer + "\n# an operator\n" + operator, nil
 }
 
 // observers returns the node for the sessions of observers. A token that may make sessions on a

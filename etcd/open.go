@@ -72,7 +72,8 @@ func Open(u *coordinator.URL) (*Backend, error) {
 	return b, driver.Wrap("open", "", err)
 }
 
-func open(u *coordinator.URL) (*Backend, error) {
+// optionsOf returns the options that a URL names, and where what is secret is. It reads no files.
+func optionsOf(u *coordinator.URL) (*Options, security.TLS, security.Login, error) {
 	o := &Options{
 		TTL:            u.Duration("ttl", 0),
 		ConnectTimeout: u.Duration("connect", 0),
@@ -80,7 +81,12 @@ func open(u *coordinator.URL) (*Backend, error) {
 		Prefix:         prefixOf(u.Path),
 	}
 	tls, login := security.TLSOf(u), security.LoginOf(u)
-	if err := u.Err(); err != nil {
+	return o, tls, login, u.Err()
+}
+
+func open(u *coordinator.URL) (*Backend, error) {
+	o, tls, login, err := optionsOf(u)
+	if err != nil {
 		return nil, err
 	}
 	f, err := o.filled()

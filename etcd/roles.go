@@ -12,8 +12,12 @@ import (
 
 // Rights returns the commands that make the roles for one election, under the prefix of the URL: of
 // a candidate, of an observer, and of an operator. Each begins with a line that says whose role it
-// is, and ends with an empty line. Rights sends nothing.
-func Rights(u *coordinator.URL, election string) string {
+// is, and ends with an empty line. Rights sends nothing. It returns
+// backend.ErrInvalid if a parameter is wrong or unknown.
+func Rights(u *coordinator.URL, election string) (string, error) {
+	if _, _, _, err := optionsOf(u); err != nil {
+		return "", err
+	}
 	key := prefixOf(u.Path) + election
 	commands := func(role, header, fence, below string) string {
 		var b strings.Builder
@@ -25,7 +29,7 @@ func Rights(u *coordinator.URL, election string) string {
 	}
 	return "# a candidate\n" + commands("candidate", "write", "read", "write") +
 		"\n# who only looks\n" + commands("observer", "read", "read", "read") +
-		"\n# an operator\n" + commands("operator", "write", "write", "write")
+		"\n# an operator\n" + commands("operator", "write", "write", "write"), nil
 }
 
 // keysOf returns the rights on the keys of an election: its header, the copy of its fence, and its

@@ -28,8 +28,12 @@ func prescribed(t *testing.T, election string) map[string][]grant {
 	if err != nil {
 		t.Fatal(err)
 	}
+	commands, err := etcd.Rights(u, election)
+	if err != nil {
+		t.Fatal(err)
+	}
 	roles := make(map[string][]grant)
-	for _, line := range strings.Split(etcd.Rights(u, election), "\n") {
+	for _, line := range strings.Split(commands, "\n") {
 		args, ok := strings.CutPrefix(line, "etcdctl role grant-permission ")
 		if !ok {
 			continue

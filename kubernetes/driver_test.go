@@ -52,8 +52,12 @@ func TestRights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	role, err := d.Rights(u, "e")
+	if err != nil {
+		t.Fatal(err)
+	}
 	const rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/"
-	for i, doc := range strings.Split(d.Rights(u, "e"), "---\n") {
+	for i, doc := range strings.Split(role, "---\n") {
 		if err := create(t, admin, rbac+[]string{"roles", "rolebindings"}[i], doc); err != nil {
 			t.Fatal(err)
 		}

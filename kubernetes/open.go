@@ -48,9 +48,6 @@ var _ backend.Backend = (*Backend)(nil)
 // Open does not connect; [Backend.Session] does. The caller closes the backend.
 func Open(u *coordinator.URL) (*Backend, error) {
 	cfg, o, err := configOf(u)
-	if err == nil {
-		err = u.Err()
-	}
 	if err != nil {
 		return nil, driver.Wrap("open", "", err)
 	}
@@ -59,21 +56,31 @@ func Open(u *coordinator.URL) (*Backend, error) {
 
 // configOf returns the configuration that a URL names.
 func configOf(u *coordinator.URL) (*rest.Config, *Options, error) {
-	o := &Options{Prefix: strings.Trim(u.Path, "/"), TTL: u.Duration("ttl", 0), ConnectTimeout: u.Duration("connect", 0),
-		As: Format(u.Text("as", ""))}
-	if len(u.Hosts) > 1 || len(u.Hosts) == 1 && len(validation.IsDNS1123Label(u.Hosts[0])) > 0 {
-		return nil, nil, fmt.Errorf("%w URL %s: write kubernetes://NAMESPACE/PREFIX; the address of the API server is in the kubeconfig", backend.ErrInvalid, u)
+	o, file, in, err := optionsOf(u)
+	if err != nil {
+		return nil, nil, err
 	}
-	file, in := u.Text("kubeconfig", ""), u.Text("context", "")
 	cfg, namespace, err := load(file, in)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w URL %s: %w", backend.ErrInvalid, u, kit.Brief(err))
 	}
-	o.Namespace = namespace
+	o.Namespace = cmp.Or(o.Namespace, namespace)
+	return cfg, o, nil
+}
+
+// optionsOf returns the options that a URL names, and the kubeconfig and the context in it. It reads no files. Without a namespace in
+// the URL there is none.
+func optionsOf(u *coordinator.URL) (o *Options, file, in string, err error) {
+	o = &Options{Prefix: strings.Trim(u.Path, "/"), TTL: u.Duration("ttl", 0), ConnectTimeout: u.Duration("connect", 0),
+		As: Format(u.Text("as", ""))}
+	file, in = u.Text("kubeconfig", ""), u.Text("context", "")
+	if len(u.Hosts) > 1 || len(u.Hosts) == 1 && len(validation.IsDNS1123Label(u.Hosts[0])) > 0 {
+		return nil, "", "", fmt.Errorf("%w URL %s: write kubernetes://NAMESPACE/PREFIX; the address of the API server is in the kubeconfig", backend.ErrInvalid, u)
+	}
 	if len(u.Hosts) == 1 {
 		o.Namespace = u.Hosts[0]
 	}
-	return cfg, o, nil
+	return o, file, in, u.Err()
 }
 
 // namespaceOfPod returns the namespace of the pod that this process runs in.

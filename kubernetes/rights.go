@@ -12,12 +12,16 @@ var verbs = []string{"get", "list", "watch", "create", "patch", "delete"}
 
 // rights returns a Role for kubectl apply. Rights are on all Leases of a namespace: the names of members are random. The namespace is the
 // one that Open takes. Where that is not known the text has one that kubectl refuses.
-func rights(u *coordinator.URL, _ string) string {
-	namespace := "NAMESPACE # that of the pods"
-	if len(u.Hosts) == 1 {
-		namespace = u.Hosts[0]
-	} else if _, o, err := configOf(u); err == nil {
-		namespace = o.Namespace
+func rights(u *coordinator.URL, _ string) (string, error) {
+	o, file, in, err := optionsOf(u)
+	if err != nil {
+		return "", err
+	}
+	namespace := o.Namespace
+	if namespace == "" {
+		if _, namespace, err = load(file, in); err != nil {
+			namespace = "NAMESPACE # that of the pods"
+		}
 	}
 	return fmt.Sprintf(`apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
@@ -42,5 +46,5 @@ subjects:
 - kind: ServiceAccount
   name: default # of the pods
   namespace: %[1]s
-`, namespace, apiGroup, resource, strings.Join(verbs, ", "))
+`, namespace, apiGroup, resource, strings.Join(verbs, ", ")), nil
 }

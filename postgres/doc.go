@@ -108,11 +108,12 @@
 // # Poolers
 //
 // PgBouncer in transaction mode accepts LISTEN, but no notice ever arrives. The driver notices
-// PgBouncer because another process answers than the one that it is connected to. It then looks
-// again and again: forty times in a TTL, or four times if the waiter is not next in line, for each
-// member that waits or leads, and all on one connection. It prepares no statements there, and sends
-// no parameters of its own at the start of a connection. The functions set what they need
-// themselves.
+// PgBouncer, in whatever mode, because another process answers than the one that it is connected
+// to. A notice to oneself would not show the mode: it arrives in transaction mode, too, if the same
+// process happens to have sent it. So behind PgBouncer the driver looks again and again, in session
+// mode too: forty times in a TTL, or four times if the waiter is not next in line, for each member
+// that waits or leads, and all on one connection. It prepares no statements there, and sends no
+// parameters of its own at the start of a connection. The functions set what they need themselves.
 //
 // # What it does not promise
 //

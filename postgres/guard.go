@@ -19,7 +19,9 @@ type Tx interface {
 // Guard makes tx fail at its commit if the member m does not lead its election then. If tx commits,
 // m led at that moment, and nobody has led after m before, whatever the clocks of this process and
 // of the server say. The transaction must be in the database of the election. schema is the one of
-// [Options]; empty is [DefaultSchema]. For a term of package elect, m is its Member.
+// [Options] and of the URL; empty is [DefaultSchema]. In another schema that has elections, or in
+// another database, there is no such member, so that it seems deposed. For a term of package elect, m
+// is its Member.
 //
 //	tx, err := pool.Begin(ctx)
 //	...
@@ -65,6 +67,9 @@ func guard(schema string, m backend.Member, exec func(string, ...any) error) err
 	if err == nil {
 		// The casts tell drivers that prepare no statements what the arguments are.
 		err = exec("SELECT "+schema+".guard($1::text, $2::bigint)", m.Line, int64(m.Position))
+		if state := stateOf(err); state == stateNoSchema || state == stateNoFunction {
+			err = fmt.Errorf("%w schema %q for Guard: it is not in the database of the transaction; pass the schema of the election, which its URL names: %w", backend.ErrInvalid, schema, err)
+		}
 	}
 	return driver.Wrap("guard", m.Line, err)
 }
@@ -72,7 +77,13 @@ func guard(schema string, m backend.Member, exec func(string, ...any) error) err
 // Deposed reports whether err says that [Guard] has refused a transaction: its member did not lead,
 // and the transaction has done nothing. err may come from pgx, or from another driver whose errors
 // have the method SQLState.
-func Deposed(err error) bool {
+func Deposed(err error) bool { return stateOf(err) == stateDeposed }
+
+// stateOf returns the SQLSTATE of an error of any driver, and "" if it has none.
+func stateOf(err error) string {
 	var state interface{ SQLState() string }
-	return errors.As(err, &state) && state.SQLState() == stateDeposed
+	if !errors.As(err, &state) {
+		return ""
+	}
+	return state.SQLState()
 }

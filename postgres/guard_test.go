@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -127,6 +128,30 @@ func TestGuard(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// A member that is not in the schema, or a schema that is not in the database, is not taken for something else.
+func TestGuardInAnotherSchema(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	newClient(t, addr, postgres.Options{TTL: ttl}).live(t) // which makes the default schema
+	m := join(t, newClient(t, addr, postgres.Options{TTL: ttl, Schema: "guarding"}).live(t), "e", "x")
+	for schema, want := range map[string]string{"guarding": "", "": "schema succession", "never_made": "schema of the election"} {
+		tx, err := connect(t, addr).Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = postgres.Guard(t.Context(), tx, schema, m)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("in %q: %v", schema, err)
+		}
+		if postgres.Deposed(err) != (schema == "") || errors.Is(err, backend.ErrInvalid) != (schema == "never_made") {
+			t.Errorf("in %q: %v", schema, err)
+		}
+		if err := tx.Rollback(t.Context()); err != nil {
+			t.Error(err)
 		}
 	}
 }

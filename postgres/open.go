@@ -55,11 +55,11 @@ var parameters = []string{"user", "service", "servicefile", "passfile", "sslmode
 //
 // Open does not connect; [Backend.Session] does. The caller closes the backend.
 func Open(u *coordinator.URL) (*Backend, error) {
-	o := &Options{TTL: u.Duration("ttl", 0), Schema: u.Text("schema", ""), ConnectTimeout: u.Duration("connect", 0)}
-	config, password, err := configOf(u)
-	if err == nil {
-		err = u.Err()
+	o, dsn, err := optionsOf(u)
+	if err != nil {
+		return nil, driver.Wrap("open", "", err)
 	}
+	config, password, err := configOf(u, dsn)
 	if err != nil {
 		return nil, driver.Wrap("open", "", err)
 	}
@@ -71,9 +71,10 @@ func Open(u *coordinator.URL) (*Backend, error) {
 	return b, nil
 }
 
-// configOf returns what reads the configuration that a URL describes, and the secret that is the
-// password, or nil.
-func configOf(u *coordinator.URL) (func() (*pgconn.Config, error), *security.Secret, error) {
+// optionsOf returns the options that a URL names, and what it says of the connection, as [pgconn.ParseConfig] reads it. It reads no
+// files.
+func optionsOf(u *coordinator.URL) (o *Options, dsn string, err error) {
+	o = &Options{TTL: u.Duration("ttl", 0), Schema: u.Text("schema", ""), ConnectTimeout: u.Duration("connect", 0)}
 	settings := map[string]string{"target_session_attrs": "read-write", "dbname": strings.Trim(u.Path, "/")}
 	for _, name := range parameters {
 		settings[name] = u.Text(name, "")
@@ -82,34 +83,44 @@ func configOf(u *coordinator.URL) (func() (*pgconn.Config, error), *security.Sec
 	for _, hp := range u.HostPorts(defaultPort) {
 		host, port, err := net.SplitHostPort(hp)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%w URL %s: %w", backend.ErrInvalid, u, err)
+			return nil, "", fmt.Errorf("%w URL %s: %w", backend.ErrInvalid, u, err)
 		}
 		hosts, ports = append(hosts, host), append(ports, port)
 	}
 	settings["host"], settings["port"] = strings.Join(hosts, ","), strings.Join(ports, ",")
-	var dsn strings.Builder
+	var b strings.Builder
 	for name, value := range settings {
 		if value != "" {
-			fmt.Fprintf(&dsn, "%s='%s' ", name, strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value))
+			fmt.Fprintf(&b, "%s='%s' ", name, strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value))
 		}
 	}
+	_ = security.SecretOf(u, "password")
+	return o, b.String(), u.Err()
+}
+
+// configOf returns what reads the configuration that a URL describes, and the secret that is the
+// password, or nil. dsn is from optionsOf.
+func configOf(u *coordinator.URL, dsn string) (func() (*pgconn.Config, error), *security.Secret, error) {
 	password := security.SecretOf(u, "password")
 	if !password.Named() {
 		password = nil
 	} else if _, err := password.Read(); err != nil {
 		return nil, nil, err
 	}
-	read := func() (*pgconn.Config, error) {
-		cfg, err := pgconn.ParseConfig(dsn.String())
-		if err != nil {
-			// The text may have the password of a password file.
-			return nil, fmt.Errorf("%w URL %s: what it says, and the environment of PostgreSQL's tools, cannot be used together: %s",
-				backend.ErrInvalid, u, reason(err))
-		}
-		return cfg, nil
-	}
+	read := func() (*pgconn.Config, error) { return parse(u, dsn) }
 	_, err := read()
 	return read, password, err
+}
+
+// parse reads the configuration once.
+func parse(u *coordinator.URL, dsn string) (*pgconn.Config, error) {
+	cfg, err := pgconn.ParseConfig(dsn)
+	if err != nil {
+		// The text may have the password of a password file.
+		return nil, fmt.Errorf("%w URL %s: what it says, and the environment of PostgreSQL's tools, cannot be used together: %s",
+			backend.ErrInvalid, u, reason(err))
+	}
+	return cfg, nil
 }
 
 // reason returns why a configuration is refused, without what it contains.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/postgres"
 )
@@ -42,6 +43,37 @@ func TestInvalidURLs(t *testing.T) {
 	for _, o := range []*postgres.Options{{TTL: -1}, {ConnectTimeout: -1}, {Schema: "pg_x"}} {
 		if _, err := postgres.New(configOf(t, "127.0.0.1:1"), o); !errors.Is(err, backend.ErrInvalid) {
 			t.Errorf("%+v: %v", o, err)
+		}
+	}
+}
+
+// What an administrator applies is for the role and the schema that a client would have, and nothing where that is not clear.
+func TestRights(t *testing.T) {
+	t.Setenv("PGUSER", "environment")
+	d, err := coordinator.DefaultMux.Driver(&coordinator.URL{Scheme: "postgres"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rawURL, want := range map[string]string{
+		"postgres://h/db?user=svc&schema=jobs": `GRANT USAGE ON SCHEMA jobs TO "svc";`,
+		"postgres://h/db":                      `GRANT USAGE ON SCHEMA succession TO "environment";`,
+		// The files are on another machine.
+		"postgres://h/db?user=svc&password-file=/no/such&sslmode=verify-full&sslrootcert=/no/such": `TO "svc";`,
+		"postgres://h/db?usr=svc":                  "",
+		"postgres://h/db?user=svc&shcema=jobs":     "",
+		"postgres://h/db?user=svc&schema=Jobs":     "",
+		"postgres://h/db?user=svc&schema=a&ttl=no": "",
+	} {
+		u, err := coordinator.ParseURL(rawURL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rights, err := d.Rights(u, "e")
+		if want != "" && (err != nil || !strings.Contains(rights, want)) || want == "" && (rights != "" || !errors.Is(err, backend.ErrInvalid)) {
+			t.Errorf("%s: %v\n%s", rawURL, err, rights)
+		}
+		if setup, err := d.Setup(u); (setup != "") == (err != nil) || strings.Contains(rawURL, "user=svc") && (err == nil) != (want != "") {
+			t.Errorf("the schema of %s: %v\n%.200s", rawURL, err, setup)
 		}
 	}
 }

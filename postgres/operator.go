@@ -21,15 +21,16 @@ type operator struct {
 }
 
 func newOperator(u *coordinator.URL) (coordinator.Operator, error) {
-	config, password, err := configOf(u)
-	o := &operator{config, password, cmp.Or(u.Text("schema", ""), DefaultSchema)}
-	if err == nil {
-		err = checkSchema(o.schema)
-	}
+	o, dsn, err := optionsOf(u)
 	if err != nil {
 		return nil, err
 	}
-	return o, nil
+	config, password, err := configOf(u, dsn)
+	if err != nil {
+		return nil, err
+	}
+	schema := cmp.Or(o.Schema, DefaultSchema)
+	return &operator{config, password, schema}, checkSchema(schema)
 }
 
 // do runs statements in one transaction, and returns the first column of the last row. @ stands for

@@ -16,7 +16,7 @@ import (
 func TestPooler(t *testing.T) {
 	t.Parallel()
 	p := coordtest.NewPostgres(t, nil)
-	addr := coordtest.NewPgBouncer(t, p)
+	addr := coordtest.NewPgBouncer(t, p, "transaction")
 	b := hosts(t, postgres.Options{TTL: ttl}, addr)
 	s, err := b.Session(t.Context())
 	if err != nil {
@@ -58,8 +58,21 @@ func TestPooler(t *testing.T) {
 	}
 }
 
+// In session mode, too, the driver knows that there is a pooler, and not in which mode it is.
+func TestPoolerInSessionMode(t *testing.T) {
+	t.Parallel()
+	p := coordtest.NewPostgres(t, nil)
+	s, err := hosts(t, postgres.Options{TTL: ttl}, coordtest.NewPgBouncer(t, p, "session")).Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !postgres.Polled(s) {
+		t.Error("the pooler was not noticed: the page says that members look again and again in session mode, too")
+	}
+}
+
 // The suite's rules of waiting hold behind a pooler, too.
 func TestConformanceBehindPooler(t *testing.T) {
 	p := coordtest.NewPostgres(t, nil)
-	pooled(t, coordtest.NewPgBouncer(t, p))
+	pooled(t, coordtest.NewPgBouncer(t, p, "transaction"))
 }

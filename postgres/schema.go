@@ -37,7 +37,7 @@ func checkSchema(name string) error {
 
 // Schema returns the statements that make the schema of that name, or that bring the schema of an
 // older version to the format of this version. They are for people who run them with psql in one
-// transaction (psql -1), as the owner of the schema. They do not change stored data, and processes
+// transaction (psql -v ON_ERROR_STOP=1 -1), as the owner of the schema. They do not change stored data, and processes
 // go on meanwhile. If processes of older versions could not go on, the statements fail as long as
 // there are sessions. Empty is [DefaultSchema]. Schema returns [backend.ErrInvalid] if no schema of
 // this package can have that name.
@@ -111,9 +111,10 @@ func Grants(schema, role string, g Grant) (string, error) {
 // EnsureSchema makes the schema of that name in the database of cfg if it does not exist, or brings
 // it from an older format to the format of this version; see [Schema]. Empty is [DefaultSchema].
 // EnsureSchema is one transaction, and blocks until that is done, or ctx ends. Several processes
-// may call it at the same time. The role needs the right CREATE on the database; it then owns the
-// schema. It does not change a schema that another role owns. [Backend.Session] makes a missing
-// schema, and leaves an older one as it is.
+// may call it at the same time. The role needs the right CREATE on the database, and then owns the
+// schema, or it owns the schema already. EnsureSchema changes no schema of another role: if that is of
+// an older format, it returns [backend.ErrDenied], or nil if the role may not even see that.
+// [Backend.Session] makes a missing schema, and leaves an older one as it is.
 func EnsureSchema(ctx context.Context, cfg *pgconn.Config, name string) error {
 	if name == "" {
 		name = DefaultSchema
@@ -133,11 +134,7 @@ func EnsureSchema(ctx context.Context, cfg *pgconn.Config, name string) error {
 
 // ensure makes the schema if it is not there, or if upgrade says so is of an older format.
 func (c *conn) ensure(ctx context.Context, name string, upgrade bool) error {
-	there, err := c.hasSchema(ctx, name)
-	if err == nil && there && upgrade {
-		there, err = c.current(ctx, name)
-	}
-	if err != nil || there {
+	if done, err := c.ensured(ctx, name, upgrade); err != nil || done {
 		return err
 	}
 	create, err := Schema(name)
@@ -154,14 +151,23 @@ func (c *conn) ensure(ctx context.Context, name string, upgrade bool) error {
 	if !errors.Is(err, backend.ErrDenied) {
 		return err
 	}
-	if there, again := c.hasSchema(ctx, name); there || again != nil { // another role has made it meanwhile
+	if done, again := c.ensured(ctx, name, upgrade); done || again != nil { // another role has done it meanwhile
 		return again
 	}
-	return fmt.Errorf("%w; the schema %s is not there, and this role must not make it: have an administrator apply what \"succession postgres schema\" prints", err, name)
+	return fmt.Errorf("%w; this role must not make or change the schema %s: have an administrator apply what \"succession postgres schema\" prints, as its owner", err, name)
+}
+
+// ensured reports whether there is nothing for ensure to do.
+func (c *conn) ensured(ctx context.Context, name string, upgrade bool) (bool, error) {
+	there, err := c.hasSchema(ctx, name)
+	if err != nil || !there || !upgrade {
+		return there, err
+	}
+	return c.current(ctx, name)
 }
 
 // current reports whether the schema, which is there, is of this format or a newer one, or this
-// role cannot change that.
+// role may not see that.
 func (c *conn) current(ctx context.Context, name string) (bool, error) {
 	rows, err := c.query(ctx, "SELECT format FROM "+name+".meta")
 	if errors.Is(err, backend.ErrDenied) {

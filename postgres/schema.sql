@@ -8,6 +8,9 @@ DO $$
 DECLARE m record;
 BEGIN
   PERFORM pg_advisory_xact_lock(hashtext('succession schema @')); -- others may be making it
+  IF to_regnamespace('@') IS NULL THEN
+    CREATE SCHEMA @; -- with IF NOT EXISTS it would need the right to make one also where there is one
+  END IF;
   IF to_regclass('@.meta') IS NULL THEN RETURN; END IF;
   SELECT * INTO m FROM @.meta FOR UPDATE; -- nobody opens a session meanwhile
   IF m.format > {format} THEN
@@ -17,8 +20,6 @@ BEGIN
       USING HINT = 'Stop all processes, and delete what is then left in the table session.';
   END IF;
 END $$;
-
-CREATE SCHEMA IF NOT EXISTS @;
 
 CREATE TABLE IF NOT EXISTS @.meta (
   one bool PRIMARY KEY DEFAULT true CHECK (one),
@@ -186,8 +187,8 @@ BEGIN
 END $$;
 
 -- Whoever calls this has seen each of the sessions with just this number for its session time and a twentieth, in this life.
--- The clock of the server does not make that safe. It keeps roles that may only look from ending sessions by a call. If it was set
--- back, sessions end later, by a session time at most.
+-- The clock of the server does not make that safe. It keeps roles that may only look from ending sessions by a call, unless it
+-- was set forward since the heartbeat. If it was set back, at is too late, and is put right here: the session ends a session time later.
 -- If a transaction has locked the member of one, that one stays, and keeps the others from nothing.
 CREATE OR REPLACE FUNCTION @.reap(ids uuid[], beats bigint[], l text, OUT why text) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE y record;
@@ -198,7 +199,8 @@ BEGIN
   PERFORM set_config('lock_timeout', '50ms', true);
   FOR y IN SELECT * FROM unnest(ids, beats) AS y (id, beat) LOOP
     BEGIN
-      DELETE FROM @.session x WHERE x.id = y.id AND x.beat = y.beat AND clock_timestamp() NOT BETWEEN x.at AND x.at + x.ttl * interval '1 ms';
+      DELETE FROM @.session x WHERE x.id = y.id AND x.beat = y.beat AND clock_timestamp() > x.at + x.ttl * interval '1 ms';
+      UPDATE @.session x SET at = clock_timestamp() WHERE x.id = y.id AND x.at > clock_timestamp();
     EXCEPTION WHEN lock_not_available THEN NULL;
     END;
   END LOOP;
@@ -443,7 +445,7 @@ END $$;
 CREATE OR REPLACE FUNCTION @.guard(election text, pos bigint) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF NOT EXISTS (SELECT FROM @.member m WHERE m.line = guard.election AND m.pos = guard.pos) THEN
-    RAISE EXCEPTION 'succession: member % does not lead % any more', guard.pos, guard.election USING ERRCODE = 'SU001';
+    RAISE EXCEPTION 'succession: there is no member % in % any more, or it is not in the schema @ of this database', guard.pos, guard.election USING ERRCODE = 'SU001';
   END IF;
   INSERT INTO @.guarded (election, pos) VALUES (guard.election, guard.pos);
 END $$;

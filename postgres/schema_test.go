@@ -8,6 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/postgres"
 )
@@ -78,7 +82,7 @@ func TestGrants(t *testing.T) {
 		"Delete": func() error { return observer.Delete(t.Context(), "r", &backend.If{Version: version}) },
 		"Append": func() error { _, err := observer.Append(t.Context(), "i", "x"); return err },
 	} {
-		if err := f(); !errors.Is(err, backend.ErrDenied) {
+		if err := f(); !errors.Is(err, backend.ErrDenied) || !strings.Contains(err.Error(), kit.RightsHint) {
 			t.Errorf("%s of the observer: %v", name, err)
 		}
 	}
@@ -95,7 +99,10 @@ func TestGrants(t *testing.T) {
 			t.Errorf("the observer: %s: %q, %v", sql, got, err)
 		}
 	}
-	for range 20 { // with the number of some heartbeat
+	for i := range 20 { // with the number of some heartbeat
+		if i%2 == 0 { // and after the clock was set back
+			run(t, addr, "UPDATE granted.session SET at = clock_timestamp() + interval '1 hour' WHERE id = '"+of+"'")
+		}
 		beat := run(t, addr, "SELECT beat FROM granted.session WHERE id = '"+of+"'")
 		life := run(t, addr, "SELECT granted.life()")
 		if _, err := tryRun(t.Context(), looks, "SELECT * FROM granted.reap('{"+of+"}', '{"+beat+"}', '"+life+"')"); err != nil {
@@ -146,6 +153,66 @@ func TestGrants(t *testing.T) {
 	}
 }
 
+// Who may do everything in one schema may do nothing in another, where others have their elections.
+func TestGrantsOfOneSchema(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	create := ""
+	for _, schema := range []string{"ours", "theirs"} {
+		sql, err := postgres.Schema(schema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		grants, err := postgres.Grants(schema, "candidate_"+schema, postgres.Candidate)
+		if err != nil {
+			t.Fatal(err)
+		}
+		create += sql + "CREATE ROLE candidate_" + schema + " LOGIN;" + grants
+	}
+	run(t, addr, create)
+	s, err := clientOf(t, addr, "candidate_theirs", "theirs").Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := join(t, s, "e", "x")
+	if _, err := clientOf(t, addr, "candidate_ours", "ours").Session(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := clientOf(t, addr, "candidate_ours", "theirs").Session(t.Context()); !errors.Is(err, backend.ErrDenied) {
+		t.Errorf("a session in the other schema: %v", err)
+	}
+	ours := configOf(t, addr)
+	ours.User = "candidate_ours"
+	of := run(t, addr, "SELECT id FROM theirs.session")
+	for _, call := range []string{"close('" + of + "')", "leave('" + of + "', 'e', " + fmt.Sprint(m.Position) + ")", "guard('e', " + fmt.Sprint(m.Position) + ")", "lines('" + of + "')"} {
+		if _, err := tryRun(t.Context(), ours, "SELECT theirs."+call); !denied(err) {
+			t.Errorf("%s: %v", call, err)
+		}
+	}
+	// Nor could it if it had the right to use the schema, as roles may have that only look at tables.
+	for what, sql := range map[string]string{
+		"functions": "SELECT coalesce(string_agg(proname, ' '), '') FROM pg_proc WHERE pronamespace = 'theirs'::regnamespace AND has_function_privilege('candidate_ours', oid, 'EXECUTE')",
+		"tables":    "SELECT coalesce(string_agg(relname, ' '), '') FROM pg_class WHERE relnamespace = 'theirs'::regnamespace AND relkind = 'r' AND has_table_privilege('candidate_ours', oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE')",
+	} {
+		if may := run(t, addr, sql); may != "" {
+			t.Errorf("it may use the %s %s", what, may)
+		}
+	}
+}
+
+// The heartbeats of those who have crashed may be of a time that is still to come, if the clock was set back. They are ended all the same.
+func TestClockSetBack(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	s := newClient(t, addr, postgres.Options{TTL: ttl, Schema: "set_back"}).live(t)
+	// A row is all that is left of who has crashed.
+	run(t, addr, `INSERT INTO set_back.session VALUES (gen_random_uuid(), 2000, set_back.era(), 1, clock_timestamp() + interval '1 hour');
+		INSERT INTO set_back.member SELECT 'e', 1, id, 1, 'x', false FROM set_back.session WHERE at > clock_timestamp()`)
+	if err := s.Gone(within(t, 10*ttl), backend.Member{Line: "e", Position: 1}); err != nil {
+		t.Error(err)
+	}
+}
+
 func denied(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.Code == "42501"
@@ -187,6 +254,65 @@ func TestEnsureSchema(t *testing.T) {
 		if _, err := postgres.Schema(name); !errors.Is(err, backend.ErrInvalid) {
 			t.Errorf("schema %q: %v", name, err)
 		}
+	}
+}
+
+// What the pages have administrators write fails if the statements fail, so that a script does not go on.
+func TestPsqlOnThePages(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	run(t, addr, "CREATE DATABASE app")
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := filepath.Glob("../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[string]bool)
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			_, command, found := strings.Cut(strings.TrimSpace(line), "| psql")
+			if !found || seen[command] {
+				continue
+			}
+			seen[command] = true
+			for statement, works := range map[string]bool{"SELECT 1;": true, "SELECT 1/0; SELECT 1;": false} {
+				cmd := exec.CommandContext(t.Context(), "sh", "-c", "psql -X"+strings.Replace(command, "host=h1 ", "", 1))
+				cmd.Env = append(os.Environ(), "PGHOST="+host, "PGPORT="+port, "PGUSER=postgres")
+				cmd.Stdin = strings.NewReader(statement)
+				if out, err := cmd.CombinedOutput(); (err == nil) != works {
+					t.Errorf("%s: psql%s, with %s %v\n%s", page, command, statement, err, out)
+				}
+			}
+		}
+	}
+	if len(seen) == 0 {
+		t.Error("no page has psql")
+	}
+}
+
+// Who owns the schema makes and upgrades it without the right to make others.
+func TestOwnerOfTheSchema(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	run(t, addr, "CREATE ROLE owner_of_one LOGIN; CREATE SCHEMA owned AUTHORIZATION owner_of_one")
+	if _, err := clientOf(t, addr, "owner_of_one", "owned").Session(t.Context()); err != nil {
+		t.Fatalf("where it is empty: %v", err)
+	}
+	run(t, addr, "UPDATE owned.meta SET format = 0")
+	cfg := configOf(t, addr)
+	cfg.User = "owner_of_one"
+	if err := postgres.EnsureSchema(t.Context(), cfg, "owned"); err != nil {
+		t.Errorf("where it is of an older format: %v", err)
+	}
+	if got := run(t, addr, "SELECT format FROM owned.meta"); got != "1" {
+		t.Errorf("the format is %s", got)
 	}
 }
 
@@ -277,6 +403,35 @@ func TestSettings(t *testing.T) {
 				t.Errorf("%+v, %v", p, err)
 			}
 		})
+	}
+	// What the server refuses leaves the connection as it is.
+	grants, err := postgres.Grants("set_serializable", "set_observer", postgres.Observer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := postgres.EnsureSchema(t.Context(), configOf(t, addr), "set_serializable"); err != nil {
+		t.Fatal(err)
+	}
+	run(t, addr, "CREATE ROLE set_observer LOGIN; ALTER ROLE set_observer SET default_transaction_isolation = serializable;"+grants)
+	s, err := clientOf(t, addr, "set_observer", "set_serializable").Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := run(t, addr, "SELECT pid FROM pg_stat_activity WHERE usename = 'set_observer'")
+	for range 10 {
+		if _, err := s.Join(t.Context(), "e", "x", ""); !errors.Is(err, backend.ErrDenied) {
+			t.Errorf("a join of an observer: %v", err)
+		}
+	}
+	for before := s.Deadline(); s.Deadline().Sub(before) < ttl/2; { // some heartbeats
+		select {
+		case <-s.Done():
+			t.Fatal(s.Err())
+		case <-time.After(ttl / 20):
+		}
+	}
+	if n := run(t, addr, "SELECT count(*) FROM pg_stat_activity WHERE pid = "+pid); n != "1" {
+		t.Error("the session has another connection")
 	}
 	newClient(t, addr, postgres.Options{TTL: ttl}).live(t) // which makes the schema
 	// Under this one no trigger works, nor do the references between the tables.
@@ -419,7 +574,7 @@ func memberOf(t testing.TB, s backend.Session, line string) backend.Member {
 	return l.Members[0]
 }
 
-// EnsureSchema brings an older schema to this format if its role owns it, and leaves it alone otherwise.
+// EnsureSchema brings an older schema to this format if its role owns it. Otherwise it leaves it alone, and says so if it can know.
 func TestEnsureUpgrades(t *testing.T) {
 	t.Parallel()
 	addr := sharedPostgres(t).Addrs()[0]
@@ -427,15 +582,16 @@ func TestEnsureUpgrades(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run(t, addr, "BEGIN;"+schemaOf(t, "old", 0, 0)+"COMMIT; CREATE ROLE stranger LOGIN;"+grants)
-	stranger := configOf(t, addr)
-	stranger.User = "stranger"
+	run(t, addr, "BEGIN;"+schemaOf(t, "old", 0, 0)+"COMMIT; CREATE ROLE stranger LOGIN; CREATE ROLE reader LOGIN; GRANT USAGE ON SCHEMA old TO reader; GRANT SELECT ON old.meta TO reader;"+grants)
+	stranger, reader := configOf(t, addr), configOf(t, addr)
+	stranger.User, reader.User = "stranger", "reader"
 	for _, c := range []struct {
-		cfg  *pgconn.Config
-		want string
-	}{{stranger, "0"}, {configOf(t, addr), "1"}} {
-		if err := postgres.EnsureSchema(t.Context(), c.cfg, "old"); err != nil {
-			t.Fatal(err)
+		cfg    *pgconn.Config
+		want   string
+		denied bool
+	}{{stranger, "0", false}, {reader, "0", true}, {configOf(t, addr), "1", false}, {reader, "1", false}} {
+		if err := postgres.EnsureSchema(t.Context(), c.cfg, "old"); errors.Is(err, backend.ErrDenied) != c.denied || err != nil && !c.denied {
+			t.Errorf("%s, where the format is %s in the end: %v", c.cfg.User, c.want, err)
 		}
 		if got := run(t, addr, "SELECT format FROM old.meta"); got != c.want {
 			t.Errorf("the format is %s after %s, want %s", got, c.cfg.User, c.want)

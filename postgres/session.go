@@ -74,9 +74,6 @@ func (b *Backend) begin(ctx context.Context) (_ *session, err error) {
 			return nil, err
 		}
 	}
-	if errors.Is(err, backend.ErrDenied) && strings.Contains(err.Error(), "function pg_") {
-		err = fmt.Errorf("%w; have the owner of the schema apply what \"succession postgres schema\" prints, which does without", err)
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -54,6 +54,7 @@ type conn struct {
 	warned error // a warning that came with an answer
 	begun  time.Time
 	used   time.Time
+	killed bool
 	direct bool              // no pooler stands between, so statements can be prepared
 	known  map[string]string // the names of those that are, by their text
 }
@@ -89,8 +90,7 @@ func (w *wire) dial(ctx context.Context, told func(channel string)) (*conn, erro
 	if told != nil {
 		cfg.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) { told(n.Channel) }
 	}
-	w.rotate(cfg)
-	if n := len(cfg.Fallbacks) + 1; cfg.ConnectTimeout == 0 && n > 1 {
+	if n := w.rotate(cfg); cfg.ConnectTimeout == 0 && n > 1 {
 		if end, ok := ctx.Deadline(); ok { // a host that does not answer leaves time for the others
 			cfg.ConnectTimeout = time.Until(end) / time.Duration(n)
 		}
@@ -134,16 +134,31 @@ func tooOld(version string) error {
 }
 
 // rotate makes the client try another of several hosts first, after one that takes connections and
-// commits nothing: a deposed primary that does not know it yet.
-func (w *wire) rotate(cfg *pgconn.Config) {
-	hosts := append([]*pgconn.FallbackConfig{{Host: cfg.Host, Port: cfg.Port, TLSConfig: cfg.TLSConfig}}, cfg.Fallbacks...)
-	k := int(w.turn.Load() % int64(len(hosts)))
-	hosts = append(slices.Clone(hosts[k:]), hosts[:k]...)
-	cfg.Host, cfg.Port, cfg.TLSConfig, cfg.Fallbacks = hosts[0].Host, hosts[0].Port, hosts[0].TLSConfig, hosts[1:]
+// commits nothing: a deposed primary that does not know it yet. It returns how many hosts there are.
+// The client has one entry after the other for each way to reach a host: with sslmode prefer one with TLS, and one without. They stay
+// together and in their order, so that TLS is not left out because another host is tried.
+func (w *wire) rotate(cfg *pgconn.Config) int {
+	ways := append([]*pgconn.FallbackConfig{{Host: cfg.Host, Port: cfg.Port, TLSConfig: cfg.TLSConfig}}, cfg.Fallbacks...)
+	var starts []int // where the ways to each host begin
+	for i, way := range ways {
+		if i == 0 || way.Host != ways[i-1].Host || way.Port != ways[i-1].Port {
+			starts = append(starts, i)
+		}
+	}
+	k := starts[w.turn.Load()%int64(len(starts))]
+	ways = slices.Concat(ways[k:], ways[:k])
+	cfg.Host, cfg.Port, cfg.TLSConfig, cfg.Fallbacks = ways[0].Host, ways[0].Port, ways[0].TLSConfig, ways[1:]
+	return len(starts)
 }
 
 // kill closes the connection at once, without telling the server.
-func (c *conn) kill() { c.Conn().Close() }
+func (c *conn) kill() {
+	c.killed = true // the library would notice when it is used again
+	c.Conn().Close()
+}
+
+// IsClosed reports whether the connection cannot be used any more.
+func (c *conn) IsClosed() bool { return c.killed || c.PgConn.IsClosed() }
 
 // query sends a request once, and returns the rows of the answer. There is one at least. If it
 // fails, the connection cannot be used again, unless the server has answered with an error.
@@ -169,7 +184,7 @@ func (c *conn) query(ctx context.Context, sql string, args ...any) ([]row, error
 		r = c.execute(ctx, sql, params, formats)
 	}
 	if err := cmp.Or(answered(ctx, r.Err), c.warned); err != nil {
-		return nil, err
+		return nil, hinted(err)
 	}
 	rows := make([]row, len(r.Rows))
 	for i, values := range r.Rows {
@@ -214,7 +229,12 @@ func (c *conn) execute(ctx context.Context, sql string, params [][]byte, formats
 		err = strange("it is cut short")
 	}
 	if err != nil {
-		c.kill() // a transaction may be open
+		if !c.IsClosed() && c.TxStatus() == 'E' { // the server has refused it
+			_, _ = c.Exec(ctx, "ROLLBACK").ReadAll()
+		}
+		if c.TxStatus() != 'I' {
+			c.kill() // the transaction is open
+		}
 		return &pgconn.Result{Err: err}
 	}
 	return all[1]
@@ -343,6 +363,18 @@ func (w *wire) close() {
 	w.closed = true
 	w.mu.Unlock()
 	w.tidy(true)
+}
+
+// hinted adds to the error of a denied request what to do.
+func hinted(err error) error {
+	var pg *pgconn.PgError
+	switch {
+	case !errors.As(err, &pg) || pg.Code != stateDenied:
+		return err
+	case strings.Contains(pg.Message, "function pg_"): // it is denied to the owner of the schema
+		return fmt.Errorf("%w; have the owner of the schema apply what \"succession postgres schema\" prints, which does without", err)
+	}
+	return fmt.Errorf("%w; %s", err, kit.RightsHint)
 }
 
 // SQLSTATEs, see Appendix A of PostgreSQL's manual, and those of schema.sql.

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -22,5 +23,31 @@ func TestAnswered(t *testing.T) {
 		if err := answered(t.Context(), &pgconn.PgError{Code: code}); lost(err) != want {
 			t.Errorf("%s: %v", code, err)
 		}
+	}
+}
+
+// Whatever host is tried first, it is tried with TLS before it is tried without, as sslmode prefer says.
+func TestRotate(t *testing.T) {
+	cfg, err := pgconn.ParseConfig("host=h1,h2 port=1,2 user=x sslmode=prefer")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWire(nil, new(Options))
+	for _, want := range []string{"h1+ h1 h2+ h2", "h2+ h2 h1+ h1", "h1+ h1 h2+ h2"} {
+		turned := cfg.Copy()
+		if n := w.rotate(turned); n != 2 {
+			t.Errorf("there are %d hosts", n)
+		}
+		var got []string
+		for _, way := range append([]*pgconn.FallbackConfig{{Host: turned.Host, TLSConfig: turned.TLSConfig}}, turned.Fallbacks...) {
+			if way.TLSConfig != nil {
+				way.Host += "+"
+			}
+			got = append(got, way.Host)
+		}
+		if order := strings.Join(got, " "); order != want {
+			t.Errorf("turn %d: %s, want %s", w.turn.Load(), order, want)
+		}
+		w.turn.Add(1)
 	}
 }

@@ -33,17 +33,7 @@ import (
 // Open reads the files that the URL names. It does not connect; [Backend.Session] does. The
 // caller closes the backend.
 func Open(u *coordinator.URL) (*Backend, error) {
-	o := &Options{
-		TTL:            u.Duration("ttl", 0),
-		ConnectTimeout: u.Duration("connect", 0),
-		Relay:          u.Duration("relay", 0),
-		As:             Format(u.Text("as", "")),
-		NamePrefix:     u.Text("name-prefix", ""),
-		ACL:            ACL(u.Text("acl", "")),
-		Prefix:         u.Path,
-	}
-	o.files = &files{security.TLSOf(u), security.LoginOf(u)}
-	err := u.Err()
+	o, err := optionsOf(u)
 	if err == nil {
 		o.TLS, err = o.files.tls.Config()
 	}
@@ -57,6 +47,21 @@ func Open(u *coordinator.URL) (*Backend, error) {
 		return nil, driver.Wrap("open", "", fmt.Errorf("%w URL %s: name the servers, as in zookeeper://h1:2181,h2:2181/app", backend.ErrInvalid, u))
 	}
 	return New(u.HostPorts(defaultPort), o)
+}
+
+// optionsOf returns the options that a URL names. It reads no files.
+func optionsOf(u *coordinator.URL) (*Options, error) {
+	o := &Options{
+		TTL:            u.Duration("ttl", 0),
+		ConnectTimeout: u.Duration("connect", 0),
+		Relay:          u.Duration("relay", 0),
+		As:             Format(u.Text("as", "")),
+		NamePrefix:     u.Text("name-prefix", ""),
+		ACL:            ACL(u.Text("acl", "")),
+		Prefix:         u.Path,
+	}
+	o.files = &files{security.TLSOf(u), security.LoginOf(u)}
+	return o, u.Err()
 }
 
 // Backend is a handle on a ZooKeeper ensemble. It is safe for concurrent use.

@@ -13,8 +13,11 @@ import (
 // URL, with ACLs for a candidate, for an operator, and for everybody else, who may only look. The
 // operator runs them, with digest:USER:HASH in place of CANDIDATE and of OPERATOR. Then nobody
 // needs a right on the prefix, and a user with CREATE there has no power over the election. Rights
-// sends nothing.
-func Rights(u *coordinator.URL, election string) string {
+// sends nothing. It returns backend.ErrInvalid if a parameter is wrong or unknown.
+func Rights(u *coordinator.URL, election string) (string, error) {
+	if _, err := optionsOf(u); err != nil {
+		return "", err
+	}
 	at := path.Join("/", u.Path, election)
 	var b strings.Builder
 	b.WriteString("# as the operator (addauth digest USER:PASSWORD): the folders above it, if they are missing;\n" +
@@ -41,7 +44,7 @@ func Rights(u *coordinator.URL, election string) string {
 			fmt.Fprintf(&b, "create %s%s \"\" CANDIDATE:%s,OPERATOR:cdrwa,world:anyone:r\n", at, z.suffix, z.candidate)
 		}
 	}
-	return b.String()
+	return b.String(), nil
 }
 
 // A znode is one of an election, with the rights of a candidate.

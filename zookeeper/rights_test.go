@@ -30,7 +30,11 @@ func prescribed(t *testing.T, prefix, election string, candidate *zookeeper.Dige
 		sum := sha1.Sum([]byte(d.User + ":" + d.Password))
 		return "digest:" + d.User + ":" + base64.StdEncoding.EncodeToString(sum[:])
 	}
-	return strings.NewReplacer("CANDIDATE", digest(candidate), "OPERATOR", digest(bob)).Replace(zookeeper.Rights(u, election))
+	commands, err := zookeeper.Rights(u, election)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.NewReplacer("CANDIDATE", digest(candidate), "OPERATOR", digest(bob)).Replace(commands)
 }
 
 // administer does what the commands say, as bob and as ZooKeeper's shell does it: what is made without an ACL is everybody's.

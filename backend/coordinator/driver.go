@@ -56,12 +56,14 @@ type Driver struct {
 	Probe Probe
 
 	// Rights returns what an administrator has to grant for one election on the coordinator of u,
-	// as the tools of the coordinator read it. Nil says that there is nothing to grant.
-	Rights func(u *URL, election string) string
+	// as the tools of the coordinator read it. It returns [backend.ErrInvalid] if a parameter is
+	// wrong or unknown. It does not need the files that u names: they may be on another machine. Nil
+	// says that there is nothing to grant.
+	Rights func(u *URL, election string) (string, error)
 
 	// Setup returns what an administrator has to apply to the coordinator of u once, before its
-	// first session, as the tools of the coordinator read it. Nil says that there is nothing to
-	// apply.
+	// first session, as the tools of the coordinator read it. It returns errors as Rights does. Nil
+	// says that there is nothing to apply.
 	Setup func(u *URL) (string, error)
 
 	// Operator returns an operator of the coordinator of u. It returns [backend.ErrInvalid] if a

@@ -35,8 +35,8 @@ func init() {
 		About:   "what a test has made up",
 		Port:    "1",
 		Probe:   coordinator.Probe{Ask: question, Answers: []string{answer}},
-		Rights: func(u *coordinator.URL, election string) string {
-			return fmt.Sprintf("grant all on %s/%s\n", u.Path, election)
+		Rights: func(u *coordinator.URL, election string) (string, error) {
+			return fmt.Sprintf("grant all on %s/%s\n", u.Path, election), nil
 		},
 		Operator: func(u *coordinator.URL) (coordinator.Operator, error) { return &madeUpActs, nil },
 		Slack:    func(ttl time.Duration) time.Duration { return ttl / 2 },

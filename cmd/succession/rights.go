@@ -50,7 +50,11 @@ docs/consul.md, docs/postgres.md, docs/kubernetes.md.`,
 					return fmt.Errorf("the prefix of --url: %w", err)
 				}
 			}
-			_, err = fmt.Fprint(cmd.OutOrStdout(), d.Rights(u, args[0]))
+			text, err := d.Rights(u, args[0])
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprint(cmd.OutOrStdout(), text)
 			return err
 		},
 	}

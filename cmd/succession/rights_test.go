@@ -22,7 +22,12 @@ func TestRights(t *testing.T) {
 		}
 	}
 	var out, errs bytes.Buffer
-	for _, url := range []string{"etcd://h1/a b", "etcd://h1/a$(id)", "zookeeper://h1/a%0Ab", "consul:///a%22b"} {
+	for _, url := range []string{
+		"etcd://h1/a b", "etcd://h1/a$(id)", "zookeeper://h1/a%0Ab", "consul:///a%22b",
+		// What is misspelled would grant the rights to somebody else, or on something else.
+		"etcd://h1/a?usr=x", "zookeeper://h1/a?usr=x", "consul:///a?nod=x", "consul:///a?agent-node=yes", "postgres://h1/a?usr=x", "postgres://h1/a?schema=X",
+		"kubernetes://a?contxt=x", "kubernetes://A",
+	} {
 		out.Reset()
 		if code := execute([]string{"rights", "--url", url, "jobs"}, &out, &errs); code == 0 || out.Len() > 0 {
 			t.Errorf("%s: exit code %d, and it prints what means something else:\n%s", url, code, &out)
@@ -38,6 +43,7 @@ const madeUpScheme = "madeup"
 
 // The page of each coordinator shows what the command prints.
 func TestRightsOnThePages(t *testing.T) {
+	t.Setenv("PGUSER", "app") // whom PostgreSQL's own clients would take, too
 	for _, d := range coordinator.DefaultMux.Drivers() {
 		if d.Rights == nil || d.Scheme == madeUpScheme || d.Example == "" { // a second name of the same
 			continue
@@ -51,7 +57,11 @@ func TestRightsOnThePages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := d.Rights(u, "jobs") + "```\n"; !strings.Contains(string(text), "\n"+want) {
+		rights, err := d.Rights(u, "jobs")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := rights + "```\n"; !strings.Contains(string(text), "\n"+want) {
 			t.Errorf("%s lacks\n%s", page, want)
 		}
 	}

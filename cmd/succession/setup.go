@@ -17,12 +17,13 @@ func newSetups(g *connect.Flags) (cmds []*cobra.Command) {
 		if d.Setup == nil || d.Example == "" { // a second name of the same
 			continue
 		}
+		schema := "  succession " + d.Scheme + " schema | psql -v ON_ERROR_STOP=1 -1 \"host=h1 dbname=app\"" // without the variable psql hides failures
 		c := &cobra.Command{
 			Use:   d.Scheme,
 			Short: "Prepare " + d.Title,
 			Long: `Prepare ` + d.Title + ` for its first candidate: "schema" prints what an administrator applies. Where candidates have the
 right to, they do it themselves.`,
-			Example: "  succession " + d.Scheme + " schema | psql -1 app",
+			Example: schema,
 			Args:    ui.NoArgs,
 			RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		}
@@ -32,7 +33,7 @@ right to, they do it themselves.`,
 			Long: `Print what an administrator applies once, before the first candidate comes, and again where a newer version asks for it:
 then nothing that is stored is lost, and candidates go on meanwhile. Nothing is sent anywhere: --url says what it is for. The first
 time candidates do it themselves if they have the right to.`,
-			Example: "  succession " + d.Scheme + " schema | psql -1 app\n  succession " + d.Scheme + " schema --url '" + d.Scheme + "://h1/app?schema=jobs'",
+			Example: schema + "\n  succession " + d.Scheme + " schema --url '" + d.Scheme + "://h1/app?schema=jobs'",
 			Args:    ui.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error {
 				u, err := coordinator.ParseURL(d.Scheme + ":") // if --url is of another coordinator

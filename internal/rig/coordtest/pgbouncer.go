@@ -13,9 +13,9 @@ import (
 	"testing"
 )
 
-// NewPgBouncer starts a PgBouncer in transaction mode before the first server of p, for one test. The test is skipped where PgBouncer
-// is not installed.
-func NewPgBouncer(t testing.TB, p *Postgres) (addr string) {
+// NewPgBouncer starts a PgBouncer before the first server of p, for one test. Its mode is "transaction" or "session". The test is skipped
+// where PgBouncer is not installed.
+func NewPgBouncer(t testing.TB, p *Postgres, mode string) (addr string) {
 	t.Helper()
 	program, err := exec.LookPath("pgbouncer")
 	if err != nil {
@@ -24,7 +24,7 @@ func NewPgBouncer(t testing.TB, p *Postgres) (addr string) {
 			t.Skip("PgBouncer is missing, so nothing is known of poolers; apt-get install pgbouncer")
 		}
 	}
-	b, err := startCoordinator(t.Context(), "PgBouncer", postgresStart, func() *pgbouncer { return &pgbouncer{before: p, program: program} })
+	b, err := startCoordinator(t.Context(), "PgBouncer", postgresStart, func() *pgbouncer { return &pgbouncer{before: p, program: program, mode: mode} })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,6 +38,7 @@ type pgbouncer struct {
 	Cluster
 	before  *Postgres
 	program string
+	mode    string
 }
 
 func (b *pgbouncer) create() (err error) {
@@ -61,10 +62,10 @@ listen_port = %d
 unix_socket_dir =
 auth_type = any
 auth_file = %s
-pool_mode = transaction
+pool_mode = %s
 default_pool_size = 3
 max_client_conn = 200
-`, host, port, ports[0], users)
+`, host, port, ports[0], users, b.mode)
 	err = errors.Join(os.WriteFile(file, []byte(config), 0o644), os.WriteFile(users, []byte("\"postgres\" \"\"\n"), 0o644), os.Chmod(b.dir, 0o755))
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@
 package coordtest
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -35,6 +36,8 @@ type PostgresOptions struct {
 	Clock bool
 	// Disk keeps the data on the disk, and has writes wait for it; see [Cluster].
 	Disk bool
+	// CertFile and KeyFile have the servers speak TLS with whoever wants that.
+	CertFile, KeyFile string
 	// Config are more settings, such as "max_connections=20".
 	Config []string
 }
@@ -167,6 +170,17 @@ func (p *Postgres) create() (err error) {
 	if err != nil {
 		return err
 	}
+	settings := p.opts.Config
+	if p.opts.CertFile != "" {
+		settings = append([]string{"ssl=on"}, settings...)
+		for name, from := range map[string]string{"ssl_cert_file": p.opts.CertFile, "ssl_key_file": p.opts.KeyFile} {
+			file := filepath.Join(p.dir, name) // the user may not be able to read the other
+			if err := cmp.Or(copyFile(from, file, 0o600), p.give(file)); err != nil {
+				return err
+			}
+			settings = append(settings, name+"="+file)
+		}
+	}
 	names := []string{"primary"}
 	if p.opts.Standby {
 		names = append(names, "standby")
@@ -190,7 +204,7 @@ func (p *Postgres) create() (err error) {
 			// A server that is killed leaves its shared memory behind: in its folder, which is removed.
 			"-c", "dynamic_shared_memory_type=mmap",
 		}
-		for _, setting := range p.opts.Config {
+		for _, setting := range settings {
 			argv = append(argv, "-c", setting)
 		}
 		reset := func() error {
