@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/internal/again"
 )
 
@@ -19,6 +20,9 @@ import (
 // by its own call that an operator has removed it; and if an operator removes it from the middle of
 // the line, the guard notices soon enough. So one process can have many waiters.
 func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
+	if err := kit.BeforeWatch(ctx, p); err != nil {
+		return err
+	}
 	w := &waiter{m: m, watched: p.Ahead, wake: make(chan struct{}, 1)}
 	if p.First {
 		w.watched = m
