@@ -70,8 +70,11 @@ type Refresher interface {
 // Joined is a member that was just joined, and what its join has told of its place and of a record.
 type Joined struct {
 	Member
-	Place  *Place  // nil if it is not known: Ahead tells
-	Record *Record // nil if it is not known: Get tells
+	Place *Place // nil if it is not known: Ahead tells
+	// Record is nil if it is not known: Get tells. It may say [Absent] also of a record that has come into
+	// being since, if the line has stood, with its header unchanged, since there was no such record. A
+	// candidate does not need such a record; see [Dater].
+	Record *Record
 }
 
 // A Heartbeat is a request that has kept a session alive.

@@ -78,6 +78,12 @@ type Harness struct {
 	// such rule.
 	Unfit map[string]string
 
+	// Costs says, by rule ID, how many requests what the rule measures takes at most on this coordinator:
+	// "Lock.cost" and "Queue.cost". Say what it takes, and no more: then the rule fails as soon as it takes one
+	// more. A rule that is not named has a limit of its own, which is wide enough for most coordinators. It makes
+	// the run fail if a rule that is named measures no such thing.
+	Costs map[string]int64
+
 	// Only restricts the run to these rules, by ID ("L3.leave") or group ("L3"). Nil is
 	// all.
 	Only []string
@@ -150,6 +156,11 @@ func (h *Harness) validate() error {
 			case reasons[id] == "":
 				return fmt.Errorf("conformance: Harness.%s[%s] gives no reason", name, id)
 			}
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(h.Costs)) {
+		if !slices.ContainsFunc(rules, func(r Rule) bool { return r.ID == id && r.rule.Most > 0 }) || h.Costs[id] < 1 {
+			return fmt.Errorf("conformance: Harness.Costs[%s] is %d; it names a rule that counts requests, and how many it allows", id, h.Costs[id])
 		}
 	}
 	for _, id := range h.Only {

@@ -94,6 +94,7 @@ func fails(t *testing.T, flaw broken.Flaw, rules []conformance.Rule) (failed []s
 			if !flaw.Short {
 				h.Latency = ttl + time.Second
 			}
+			h.Costs = memoryCosts
 			h.Only = []string{r.ID}
 			h.SetElections(flaw.Election())
 			conformance.Check(t.Context(), h, func(res conformance.Result) {

@@ -23,7 +23,7 @@ type Rule struct {
 	// Needs are the faults and abilities without which the rule cannot be exercised.
 	Needs []Fault
 
-	check func(*engine.Trial)
+	rule engine.Rule
 }
 
 // Group returns the name of the group that the rule belongs to: "L1", "G10".
@@ -82,7 +82,7 @@ var groups = []Group{
 // rules are all rules, in the order of groups.
 var rules = func() (all []Rule) {
 	for _, r := range slices.Concat(laws.Rules, guarantees.Rules, recipes.Rules, faults.Rules) {
-		all = append(all, Rule{r.ID, r.Title, r.Text, r.Needs, r.Check})
+		all = append(all, Rule{r.ID, r.Title, r.Text, r.Needs, r})
 	}
 	return all
 }()

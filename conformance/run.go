@@ -163,7 +163,7 @@ func exercise(ctx context.Context, h Harness, r Rule) (res Result) {
 		return unable(m)
 	}
 	start := time.Now()
-	out := engine.Exercise(ctx, h.coordinator(), engine.Rule{ID: r.ID, Needs: r.Needs, Check: r.check})
+	out := engine.Exercise(ctx, h.coordinator(), r.rule)
 	if out.Unable {
 		lacks := h.abilities.Lacks()
 		maps.Copy(lacks, h.Lacks)

@@ -201,6 +201,9 @@ func TestInvalidHarness(t *testing.T) {
 		"empty waiver":   func(h *conformance.Harness) { h.Waive = map[string]string{"L1.end": ""} },
 		"unknown unfit":  func(h *conformance.Harness) { h.Unfit = map[string]string{"L1.nothing": "x"} },
 		"empty unfit":    func(h *conformance.Harness) { h.Unfit = map[string]string{"L1.end": ""} },
+		"unknown cost":   func(h *conformance.Harness) { h.Costs = map[string]int64{"L1.nothing": 1} },
+		"no such cost":   func(h *conformance.Harness) { h.Costs = map[string]int64{"L1.end": 1} },
+		"no cost":        func(h *conformance.Harness) { h.Costs = map[string]int64{"Lock.cost": 0} },
 		"unknown fault":  func(h *conformance.Harness) { h.Lacks = map[conformance.Fault]string{"Fire": "x"} },
 		"fault is there": func(h *conformance.Harness) { h.Lacks = map[conformance.Fault]string{conformance.Kill: "x"} },
 		"two servers": func(h *conformance.Harness) {

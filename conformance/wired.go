@@ -12,7 +12,7 @@ import (
 // coordinator returns what trials must know of the harness.
 func (h *Harness) coordinator() *engine.Coordinator {
 	c := &engine.Coordinator{
-		TTL: h.TTL, Slack: h.Slack, Latency: h.Latency, Open: h.Open, Prefix: h.Prefix,
+		TTL: h.TTL, Slack: h.Slack, Latency: h.Latency, Open: h.Open, Prefix: h.Prefix, Costs: h.Costs,
 		Elections: h.election, Faults: wired{h}, Abilities: h.abilities, Calm: h.calm,
 	}
 	if c.Elections == nil {

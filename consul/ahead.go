@@ -31,13 +31,18 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, e
 	if err != nil {
 		return backend.Place{}, err
 	}
+	return s.placeIn(ctx, line, m)
+}
+
+// placeIn says where m stands in its line, as that was read.
+func (s *session) placeIn(ctx context.Context, line backend.Line, m backend.Member) (backend.Place, error) {
 	i := slices.IndexFunc(line.Members, func(o backend.Member) bool {
 		return o.Position == m.Position && o.Key == m.Key
 	})
 	if i < 0 {
 		return backend.Place{}, s.missing(ctx, m)
 	}
-	s.faces(key, m, frontOf(line.Members, i))
+	s.faces(s.b.o.folder(m.Line)+m.Key, m, frontOf(line.Members, i))
 	var ahead *backend.Member
 	if front := kit.Awaited(i, func(i int) bool { return line.Members[i].Shared }); front >= 0 {
 		ahead = &line.Members[front]

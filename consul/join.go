@@ -12,29 +12,50 @@ import (
 )
 
 // Join adds a member at the end of the line; see [backend.Session]. One transaction
-// creates its key and ties it to the session. Join blocks for about a round trip.
+// creates its key and ties it to the session. If Join is to tell of a record, another one then reads the
+// line, the header and that record. Join blocks for about a round trip for each.
 //
-// It does not also read the place of the member, because from the answer to a transaction that
+// The first transaction does not also read, because from the answer to a transaction that
 // writes, Consul silently leaves out keys that the token may not read.
 //
 // If the answer is lost, the same transaction is sent again. It demands that the key does not
 // exist, so it takes effect once. Whichever of the two has made the key, its name shows that it is
 // ours.
-func (s *session) Join(ctx context.Context, line, value, _ string) (backend.Joined, error) {
-	return s.join(ctx, line, value, false)
+func (s *session) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	return s.join(ctx, line, value, record, false)
 }
 
 // JoinShared is Join for a shared member; see [backend.Sharer].
-func (s *session) JoinShared(ctx context.Context, line, value, _ string) (backend.Joined, error) {
-	return s.join(ctx, line, value, true)
+func (s *session) JoinShared(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	return s.join(ctx, line, value, record, true)
 }
 
-func (s *session) join(ctx context.Context, line, value string, shared bool) (backend.Joined, error) {
-	m, err := s.joining.Do(ctx, func() (backend.Member, func(), error) {
+func (s *session) join(ctx context.Context, line, value, record string, shared bool) (j backend.Joined, err error) {
+	j.Member, err = s.joining.Do(ctx, func() (backend.Member, func(), error) {
 		made, err := s.add(ctx, backend.Member{Line: line, Key: s.nextKey(shared), Value: value, Shared: shared})
 		return made, nil, err
 	})
-	return backend.Joined{Member: m}, err
+	if err == nil && record != "" && s.lookout.TryAlone(line) {
+		defer s.lookout.Leave(line)
+		s.lookFirst(ctx, &j, record)
+	}
+	return j, err
+}
+
+// lookFirst adds where the member stands, and that there is no such record, if it can read that. Otherwise Ahead and
+// Get say why not.
+func (s *session) lookFirst(ctx context.Context, j *backend.Joined, record string) {
+	key := s.b.o.key(record)
+	line, r, err := s.lineAnd(urgent(ctx), j.Line, gets(key)...)
+	if err != nil {
+		return
+	}
+	if r.find(key) == nil {
+		j.Record = &backend.Record{Name: record, Version: backend.Absent}
+	}
+	if p, err := s.placeIn(ctx, line, j.Member); err == nil {
+		j.Place = &p
+	}
 }
 
 // add creates the member. ctx is the caller's: when it has ended, add sends no further request, but

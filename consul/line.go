@@ -14,17 +14,23 @@ import (
 // Line returns the whole line and the header, in one snapshot; see [backend.Session]. It
 // blocks for about a round trip.
 func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
+	l, _, err := s.lineAnd(ctx, line)
+	return l, err
+}
+
+// lineAnd is Line that also runs these operations, which must be reads, at the same instant.
+func (s *session) lineAnd(ctx context.Context, line string, ops ...*api.KVTxnOp) (backend.Line, *result, error) {
 	folder := s.b.o.folder(line)
-	r, l, err := s.read(ctx, line, &api.KVTxnOp{Verb: api.KVGetTree, Key: folder})
+	r, l, err := s.read(ctx, line, append(ops, &api.KVTxnOp{Verb: api.KVGetTree, Key: folder})...)
 	if err != nil {
-		return backend.Line{}, err
+		return backend.Line{}, nil, err
 	}
 	l.Members = membersOf(line, folder, r.pairs)
 	s.disown(l.Members)
 	if n := len(l.Members); n > 0 {
 		s.b.history.saw(l.Members[n-1].Position, folder)
 	}
-	return l, nil
+	return l, r, nil
 }
 
 // Imported returns the members that no session of this log has ever locked; see [backend.ImportFinder]. A

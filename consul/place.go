@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/internal/again"
 )
@@ -13,6 +14,9 @@ import (
 // queries; see [placeWatch]. The session notices the rest for all waiters: that m has gone while it waits, and
 // changes that a query has missed; see [session.guard].
 func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
+	if err := kit.BeforeWatch(ctx, p); err != nil {
+		return err
+	}
 	w, err := s.newPlaceWatch(m, p)
 	if err != nil {
 		return err

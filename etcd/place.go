@@ -8,12 +8,16 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 // WatchPlace blocks until m stands otherwise than p says, and sets p to where it then stands;
 // see [backend.Session]. It watches m, the member in front, and the header if m is first or
 // the one in front stays when the election moves. While it waits it sends nothing.
 func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
+	if err := kit.BeforeWatch(ctx, p); err != nil {
+		return err
+	}
 	removed := false
 	err := s.await(ctx, s.placeWatch(m, p, &removed))
 	if err == nil && removed {

@@ -96,7 +96,7 @@ func harness(t *testing.T, servers int, o kubernetes.Options) conformance.Harnes
 		},
 		Waive: map[string]string{
 			"G3.held-dropped": "the record of an election lists what a guarded write may reach, and an operator deletes it with the members (docs/safety.md)",
-			"Queue.cost":      "to take an item and to confirm it are some 22 requests, as no request reads or writes several objects under a condition; it is the same however many items stand",
+			"Queue.cost":      "to take an item and to confirm it are some sixteen requests, as no request reads or writes several objects under a condition; it is the same however many items stand",
 		},
 		Complete: true,
 	}

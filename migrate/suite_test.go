@@ -249,7 +249,8 @@ func (p *realPair) harness() conformance.Harness {
 			conformance.Promote:       "there is no standby",
 			conformance.PromoteBeside: "there is no standby",
 		},
-		Waive: map[string]string{"G5.elections": restless, "Lock.cost": twofold},
+		Waive: map[string]string{"G5.elections": restless},
+		Costs: twofold,
 		Unfit: make(map[string]string),
 	}
 	if p.beforeCutover() {
@@ -322,8 +323,7 @@ func (p *realPair) limit(h *conformance.Harness, faults conformance.Faults) {
 	} {
 		h.Lacks[f] = half
 	}
-	delete(h.Waive, "G5.elections") // nor are requests counted
-	delete(h.Waive, "Lock.cost")
+	delete(h.Waive, "G5.elections")           // nor are requests counted
 	local := p.coordinators[0].cluster == nil // else the new one is
 	if p.beforeCutover() || p.phase == aborted {
 		h.Faults.Process = nil

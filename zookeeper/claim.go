@@ -29,8 +29,8 @@ func claimed(name string) (item string, ok bool) {
 }
 
 // Free implements [backend.Items]. It reads the lists of names of the two lines at the same time,
-// and then the item. So the number of its requests does not grow with the lines, but the list of
-// the items' names does.
+// and then the item, with a watch, so that who claims it then need not read it again. So the number of its
+// requests does not grow with the lines, but the list of the items' names does.
 func (s *session) Free(ctx context.Context, items, claims string) (backend.Member, error) {
 	return kit.Retry(ctx, pauses(), passing, func(ctx context.Context) (backend.Member, error) { return s.free(ctx, items, claims) })
 }
@@ -59,14 +59,14 @@ func (s *session) free(ctx context.Context, items, claims string) (m backend.Mem
 		if taken[p.key] {
 			continue
 		}
-		switch n, err := do(ctx, s, get(s.options.path(items)+"/"+p.key)); {
-		case err == zk.ErrNoNode: // it has been confirmed meanwhile
+		switch v, _, err := s.look(ctx, dataOf(s.options.path(items)+"/"+p.key)); {
 		case err != nil:
 			return m, err
-		case !n.pinned():
-			return m, kit.Foreign(n.member(items, p.key), "item")
+		case v.missing: // it has been confirmed meanwhile
+		case !v.pinned():
+			return m, kit.Foreign(v.member(items, p.key), "item")
 		default:
-			return n.member(items, p.key), nil
+			return v.member(items, p.key), nil
 		}
 	}
 	return m, backend.ErrTaken
@@ -87,8 +87,8 @@ func (s *session) Claim(ctx context.Context, line, value, record string, item ba
 }
 
 // holds fails if another claim for the same item stands in front of that of j, which is o, or has
-// stood there until the item was confirmed. So if anybody has joined or left the line since, the
-// item is looked at again, after the claims.
+// stood there until the item was confirmed. So if anybody has joined or left the line since, and no watch
+// shows that the item stands, the item is looked at again, after the claims.
 func (j *join) holds(ctx context.Context, o *member) error {
 	if j.seen == nil {
 		r, err := kit.Retry(ctx, pauses(), passing, func(ctx context.Context) (reading, error) { return j.s.reading(ctx, j.name, func() {}) })
@@ -107,8 +107,12 @@ func (j *join) holds(ctx context.Context, o *member) error {
 	if j.seen.changed == int64(o.joined.Position) {
 		return nil
 	}
-	n, err := kit.Retry(ctx, pauses(), passing, func(ctx context.Context) (node, error) { return do(ctx, j.s, get(j.item)) })
-	if err == zk.ErrNoNode || err == nil && n.member("", "").Position != j.position {
+	v, known := j.s.watches.known(dataOf(j.item))
+	n, err := v.node, error(nil)
+	if !known {
+		n, err = retry(ctx, j.s, get(j.item))
+	}
+	if err == zk.ErrNoNode || err == nil && n.position() != j.position {
 		return fmt.Errorf("%w: %s was confirmed", backend.ErrTaken, j.item)
 	}
 	return err

@@ -173,3 +173,108 @@ func TestCostOfWatchLine(t *testing.T) {
 		}
 	})
 }
+
+// counted returns a session, and a client that counts what it sends.
+func counted(t *testing.T) (backend.Session, *zookeeperrig.Client) {
+	t.Helper()
+	c, err := zookeeperrig.Start(server(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return session(t, open(t, zookeeper.Options{TTL: 20 * time.Second, Dialer: c.Dial}, c.Addr())), c // heartbeats are rare
+}
+
+// A write on condition of a member reads the record, and the member too unless a watch shows that it stands, as that of
+// whoever was told its place does. What the watch shows is looked at when the record has been read.
+func TestCostOfGuardedWrite(t *testing.T) {
+	t.Parallel()
+	s, c := counted(t)
+	watched, err := s.Join(t.Context(), "e", "", "e.fence")
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(m backend.Member) error {
+		_, err := s.Put(t.Context(), "r", []byte("x"), &backend.If{Member: m})
+		return err
+	}
+	unwatched := join(t, s, "e", "")
+	if err := put(unwatched); err != nil { // it makes the record
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		what string
+		m    backend.Member
+		want int64
+	}{{"one that is watched", watched.Member, 2}, {"one that is not", unwatched, 3}} {
+		before := c.Requests()
+		if err := put(tt.m); err != nil {
+			t.Fatal(err)
+		}
+		if n := c.Requests() - before; n != tt.want {
+			t.Errorf("a write on condition of %s took %d requests, want %d", tt.what, n, tt.want)
+		}
+	}
+	for _, m := range []backend.Member{watched.Member, unwatched} {
+		if err := raw(t, server(t)).Delete(chroot(t)+"/e/"+m.Key, -1); err != nil {
+			t.Fatal(err)
+		}
+		if err := put(m); !errors.Is(err, backend.ErrNotMember) {
+			t.Errorf("a write on condition of a member that was removed: %v", err)
+		}
+	}
+}
+
+// Whether there is a record of the fence is asked once, as long as the header stands as it was.
+func TestFenceIsAskedForOnce(t *testing.T) {
+	t.Parallel()
+	s, c := counted(t)
+	other, op := session(t, open(t, zookeeper.Options{}, server(t))), raw(t, server(t))
+	fence := backend.Header{Fence: 1000}.Encode()
+	raise := func() {
+		for _, name := range []string{"e.fence", "e"} {
+			if _, err := other.Put(t.Context(), name, fence, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, tt := range []struct {
+		what  string
+		first func()
+		want  int64 // requests: the create, the member and the list, at least; 0 for any number
+		known bool  // that there is no such record
+	}{
+		{"the first join", func() {}, 0, true},
+		{"the next one, with a watch on the header", func() {
+			if _, err := s.Watch(t.Context(), "e", 0); err != nil {
+				t.Fatal(err)
+			}
+		}, 4, true},
+		{"one more", func() {}, 3, true},
+		{"one after the fence was raised", raise, 0, false},
+		{"one after the line was deleted", func() {
+			if err := op.Delete(chroot(t)+"/e", -1); err != nil {
+				t.Fatal(err)
+			}
+		}, 0, false},
+	} {
+		tt.first()
+		if err := s.Refresh(t.Context()); err != nil { // what others have done is known
+			t.Fatal(err)
+		}
+		before := c.Requests()
+		j, err := s.Join(t.Context(), "e", "", "e.fence")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := c.Requests() - before; tt.want != 0 && n != tt.want {
+			t.Errorf("%s took %d requests, want %d", tt.what, n, tt.want)
+		}
+		if known := j.Record != nil && j.Record.Version == backend.Absent; known != tt.known || j.Place == nil || !j.Place.First {
+			t.Errorf("%s is told %+v, %+v", tt.what, j.Place, j.Record)
+		}
+		if err := s.Leave(t.Context(), j.Member); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

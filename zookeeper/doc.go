@@ -68,7 +68,8 @@
 //
 // Leaving (L4): ZooKeeper deletes by name, so the session first reads the znode and compares the
 // position. It need not read if it has a watch on the znode that has not fired. Remove always
-// reads, and deletes in one transaction with the check of the other member.
+// reads the item, and deletes it in one transaction with the check of the other member. It reads that
+// too, unless it has a watch on it that has not fired when the item has been read.
 //
 // # Compare and set
 //
@@ -185,11 +186,10 @@
 //
 //   - If an operator deletes the member or ends the session of a leader that is not connected to
 //     ZooKeeper, the leader learns of it only at its deadline.
-//   - Leave and Remove, and Put and Delete on condition of a member, read the member first and act
-//     then. If somebody, between the two, deletes the whole line and makes another in which a
-//     member has the same name, they do not notice it. Nor does Leave of a leader while the notice
-//     is on its way. A record that an operator deletes with other tools is not counted; see
-//     "Compare and set".
+//   - Leave and Remove, and Put and Delete on condition of a member, read first and act then. If
+//     somebody, between the two, deletes the whole line and makes another in which a member has the
+//     same name, they do not notice it. Nor does Leave of a leader while the notice is on its way. A
+//     record that an operator deletes with other tools is not counted; see "Compare and set".
 //   - Leave deletes at once if a watch shows that the member stands. Suppose that an operator
 //     removes the member at that moment; that the request is under way for longer than the session
 //     time of the session that made the line; that this session sweeps the line meanwhile; and that

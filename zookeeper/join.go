@@ -292,7 +292,7 @@ func (j *join) verify(ctx context.Context, at string) (*member, error) {
 		}
 	})
 	if j.record != "" {
-		looks.Go(func() { j.told = s.absent(ctx, j.record) })
+		looks.Go(func() { j.told = j.absent(ctx) })
 	}
 	up, perr := j.made(ctx)
 	looks.Wait()
@@ -334,13 +334,23 @@ func (j *join) made(ctx context.Context) (int64, error) {
 	return up.Czxid, nil
 }
 
-// absent returns the record as absent, if there is none. It sets no watch, because watches would
-// stay for each name that was ever used.
-func (s *session) absent(ctx context.Context, name string) *backend.Record {
-	if _, err := retry(ctx, s, stat(s.options.path(name))); err != zk.ErrNoNode {
+// absent returns the record as absent, if there is none. It sets no watch on it, because watches would
+// stay for each name that was ever used. But if a watch shows that the header is as it was when there was no
+// record, absent does not ask again; see [backend.Joined].
+func (j *join) absent(ctx context.Context) *backend.Record {
+	s, header := j.s, dataOf(j.line)
+	none := &backend.Record{Name: j.record, Version: backend.Absent}
+	v, known := s.watches.known(header)
+	if known && v.lacks == j.record {
+		return none
+	}
+	if _, err := retry(ctx, s, stat(s.options.path(j.record))); err != zk.ErrNoNode {
 		return nil
 	}
-	return &backend.Record{Name: name, Version: backend.Absent}
+	if known {
+		s.watches.without(header, v.fired, j.record)
+	}
+	return none
 }
 
 // ensure creates a persistent znode, and those above it that are missing.

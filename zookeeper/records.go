@@ -220,7 +220,9 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If, tall
 
 // premises reads the znode, the tally before it if tallied is set, and cond's member beside them. It
 // fails if cond does not hold on this server. ZooKeeper can check only that a znode of the member's
-// name is there. So premises reads just before that this znode is the member.
+// name is there. So premises finds out just before that this znode is the member. It need not read that
+// if a watch shows it, as for a leader: after the answer about the znode, the watch is as fresh as
+// that answer.
 func (s *session) premises(ctx context.Context, path string, cond *backend.If, tallied bool) (premises, error) {
 	if cond == nil {
 		cond = new(backend.If)
@@ -238,7 +240,7 @@ func (s *session) premises(ctx context.Context, path string, cond *backend.If, t
 	}
 	_, err := kit.Retry(ctx, pauses(), isLost, func(ctx context.Context) (_ struct{}, err error) {
 		var member call[node]
-		if guarded {
+		if _, known := s.watches.known(dataOf(at)); guarded && !known {
 			if member, err = start(ctx, s, get(at)); err != nil {
 				return struct{}{}, err
 			}
@@ -254,7 +256,14 @@ func (s *session) premises(ctx context.Context, path string, cond *backend.If, t
 		if err != nil || !guarded {
 			return struct{}{}, err
 		}
-		n, err := member.wait(ctx)
+		var n node
+		if member.answer != nil {
+			n, err = member.wait(ctx)
+		} else if v, known := s.watches.known(dataOf(at)); known {
+			n = v.node
+		} else { // it has changed meanwhile
+			n, err = do(ctx, s, get(at))
+		}
 		if err == zk.ErrNoNode || err == nil && n.position() != m.Position {
 			err = fmt.Errorf("%w: %s", backend.ErrNotMember, m.Key)
 		}

@@ -85,6 +85,24 @@ func (w *watches) known(key wire.WatchKey) (v watched, ok bool) {
 	}
 }
 
+// without notes that the record was absent while the watch with that channel was registered.
+func (w *watches) without(key wire.WatchKey, fired <-chan zk.Event, record string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e := w.armed[key]
+	if e == nil {
+		return
+	}
+	select {
+	case e.turn <- struct{}{}:
+		if e.fired == fired && e.live() {
+			e.seen.lacks = record
+		}
+		<-e.turn
+	default:
+	}
+}
+
 // live reports whether the watch is registered and has not fired. The caller has filled
 // turn.
 func (e *watch) live() bool {
@@ -105,6 +123,7 @@ type sight struct {
 	node
 	names   []string
 	missing bool
+	lacks   string // a record that was absent at a moment since; see [join.absent]
 }
 
 // look reads what key names. It also returns a channel that has at most one event, and is

@@ -1,6 +1,7 @@
 package kit_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -37,6 +38,27 @@ func TestPlaceOf(t *testing.T) {
 			t.Errorf("%s: %+v, %v; want %+v, %v", tt.name, got, err, tt.want, tt.err)
 		}
 	}
+}
+
+// The watch of a member that is first begins after a moment, unless it has ended by then. One that waits is watched at once.
+func TestBeforeWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended, cancel := context.WithCancelCause(t.Context())
+		why := errors.New("why")
+		cancel(why)
+		for _, tt := range []struct {
+			ctx   context.Context
+			first bool
+			want  error
+			waits bool
+		}{{t.Context(), true, nil, true}, {t.Context(), false, nil, false}, {ended, true, why, false}} {
+			began := time.Now()
+			err := kit.BeforeWatch(tt.ctx, &backend.Place{First: tt.first})
+			if waited := time.Since(began); err != tt.want || (waited > 0) != tt.waits || waited > 100*time.Millisecond {
+				t.Errorf("first: %t; it returned %v after %v", tt.first, err, waited)
+			}
+		}
+	})
 }
 
 // Shared members pass each other; nobody passes one that is not shared.

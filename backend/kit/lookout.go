@@ -42,15 +42,8 @@ type view[V any] struct {
 // caller may look by itself, and must then call Leave.
 func (l *Lookout[V]) Enter(ctx context.Context, line string) (v V, alone bool, err error) {
 	l.mu.Lock()
-	now := l.lines[line]
-	if now == nil {
-		if now = new(looks[V]); l.lines == nil {
-			l.lines = make(map[string]*looks[V])
-		}
-		l.lines[line] = now
-	}
-	if !now.reading && now.alone < maxAlone {
-		now.alone++
+	now := l.at(line)
+	if now.enterAlone() {
 		l.mu.Unlock()
 		return v, true, nil
 	}
@@ -66,6 +59,34 @@ func (l *Lookout[V]) Enter(ctx context.Context, line string) (v V, alone bool, e
 	case <-ctx.Done():
 		return v, false, context.Cause(ctx)
 	}
+}
+
+// TryAlone is Enter that returns at once: if it returns false, too many look for the caller to look by itself.
+func (l *Lookout[V]) TryAlone(line string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.at(line).enterAlone()
+}
+
+// at returns the looks at a line. The caller holds mu.
+func (l *Lookout[V]) at(line string) *looks[V] {
+	now := l.lines[line]
+	if now == nil {
+		if now = new(looks[V]); l.lines == nil {
+			l.lines = make(map[string]*looks[V])
+		}
+		l.lines[line] = now
+	}
+	return now
+}
+
+// enterAlone notes one more that looks alone, unless they are too many.
+func (now *looks[V]) enterAlone() bool {
+	if now.reading || now.alone >= maxAlone {
+		return false
+	}
+	now.alone++
+	return true
 }
 
 // Leave says that a member that looked alone has done so.

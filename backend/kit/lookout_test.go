@@ -123,10 +123,28 @@ func TestLookout(t *testing.T) {
 			t.Errorf("lines were read %s, want %s", got, want)
 		}
 
+		// Who does not wait for a view is told whether there is room to look alone.
+		for i := range 9 {
+			if alone := l.TryAlone("third"); alone != (i < 8) {
+				t.Errorf("the %d. to look is told that it may look alone: %t", i+1, alone)
+			}
+		}
+		l.Leave("third")
+		if !l.TryAlone("third") {
+			t.Error("one has left, and there is no room")
+		}
+		come(t.Context(), "third", 1)
+		l.Leave("third")
+		if l.TryAlone("third") {
+			t.Error("one looks alone while a view is read for others")
+		}
+		looking.Wait()
+		expect("third", 1, look{view: 5, after: 5 * time.Second})
+
 		// A session that has ended reads nothing more.
 		s.End(context.Canceled)
 		come(t.Context(), "jobs", 1)
 		looking.Wait()
-		expect("jobs", 1, look{err: context.Canceled, after: 4 * time.Second})
+		expect("jobs", 1, look{err: context.Canceled, after: 5 * time.Second})
 	})
 }

@@ -2,8 +2,10 @@ package kit
 
 import (
 	"context"
+	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/internal/again"
 )
 
@@ -12,6 +14,18 @@ import (
 func WatchPlace(ctx context.Context, s backend.Session, m backend.Member, p *backend.Place) error {
 	return again.WatchPlace(ctx, s, m, p)
 }
+
+// BeforeWatch lets a moment pass if p says First. A driver whose watches are requests begins WatchPlace with
+// it: most locks, and most items of a queue, are held for less, and then cost no watch. Nothing is missed, because a
+// watch begins with a look. A member that waits for another is watched at once.
+func BeforeWatch(ctx context.Context, p *backend.Place) error {
+	if !p.First {
+		return nil
+	}
+	return backoff.Sleep(ctx, moment)
+}
+
+const moment = 50 * time.Millisecond
 
 // PlaceOf decides where m stands, for all drivers. m must be as the line has it now, because it
 // matters whether m is pinned. ahead is the member that m waits for, or nil; see [Awaited]. h is

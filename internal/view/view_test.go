@@ -53,7 +53,7 @@ func TestHoldersAtRest(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 				h := bubble.Must[*elect.Term](t)(test.hold(t.Context(), bubble.Client(t, c, "holder")))
-				time.Sleep(bubble.TTL) // Take resigns its turn
+				time.Sleep(bubble.TTL)
 				before := c.Requests()
 				time.Sleep(20 * bubble.TTL)
 				sent := c.Requests().Since(before)

@@ -20,7 +20,7 @@
 //
 //	mails-items    i1    i2    i3    i4    the items, in the order in which they were put
 //	mails-claims   a:i2  b:i1              a has taken i2, b has taken i1
-//	mails-turn     c  <-  d  <-  e         c takes the next item; d waits until c has one
+//	mails-turn     c  <-  d  <-  e         c waits for an item; d waits until c has one
 //
 // An item belongs to no session, and stands until it is confirmed. A taker joins the line of the
 // claims, with a member that names the item. Of several claims for one item only the first holds
@@ -28,9 +28,10 @@
 // ([recipes.Hold]): it has a token, it says when it is lost, and it ends with its session. The item
 // of a taker that dies is then free again at its place, in front of all that were put later.
 //
-// Takers that wait for an item stand in the third line, and only the first of them looks at the
-// other two lines. So an item wakes one taker, however many wait, and then the one whose turn is
-// next.
+// A taker that finds a free item claims it at once. So takers that work side by side do not wait for
+// each other; if two claim one item, one of them goes on to the next one. Takers that find no free item
+// stand in the third line, and only the first of them looks at the other two lines. So an item wakes one
+// taker, however many wait, and then the one whose turn is next.
 //
 // # Twice
 //
@@ -53,11 +54,14 @@
 // # What it costs
 //
 // To put takes one request, on ZooKeeper two. With a Limit it takes one more, which reads all items, or two more when
-// the queue is nearly full. To take an item that is there takes four: take a turn, find the item,
-// claim it, give the turn back. To confirm it takes two. That is on etcd. On Consul a claim takes
-// one more, and a turn two. On ZooKeeper, where requests are smaller, to take and to confirm an
-// item takes sixteen, in ten round trips. The first taker that waits has a watch on the items and
-// one on the claims; each of the others has one on the member just in front.
+// the queue is nearly full. To take an item that is there takes two: find it, and claim it. To
+// confirm it takes two: remove it, and then the claim. That is on etcd. On Consul a claim takes one
+// more. On ZooKeeper, where requests are smaller, to take and to confirm an item takes nine, in seven
+// round trips. An item that is held for longer than a moment also costs the watches of a holder: five
+// requests on etcd, and three on Consul. A take that meets another at the same item looks, and claims,
+// once more for each. A taker that has to wait also takes a turn, as a lock is taken. The first that
+// waits has a watch on the items and one on the claims; each of the others has one on the member just
+// in front.
 //
 // How many requests that are does not depend on how many items stand, but for a Put with a Limit on
 // ZooKeeper, which reads one by one. On etcd a take reads a few of them, one more than are claimed.

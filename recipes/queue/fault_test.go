@@ -154,7 +154,7 @@ func TestLostAnswers(t *testing.T) {
 				lose(b, memory.OpAppend)
 				put(t, q, "one")
 				lists(t, q, "one")
-				for _, op := range []memory.Op{memory.OpJoin, memory.OpAhead, memory.OpLine, memory.OpLeave} {
+				for _, op := range []memory.Op{memory.OpFree, memory.OpClaim} {
 					lose(b, op)
 				}
 				call := take(t.Context(), q)
@@ -164,6 +164,20 @@ func TestLostAnswers(t *testing.T) {
 				}
 				lists(t, q, "one*")
 				lose(b, memory.OpRemove)
+				done(t, call.Value)
+				lists(t, q)
+
+				// So it is for one that waits for its turn, and then for an item.
+				for _, op := range []memory.Op{memory.OpJoin, memory.OpAhead, memory.OpLine, memory.OpLeave} {
+					lose(b, op)
+				}
+				call = take(t.Context(), q)
+				time.Sleep(bubble.TTL)
+				put(t, of(t, c, "producer"), "two")
+				<-call.Done
+				if !call.Returned(t) {
+					t.Fatal("it is not taken")
+				}
 				done(t, call.Value)
 				lists(t, q)
 				abandoned(t, c)

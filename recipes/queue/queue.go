@@ -207,7 +207,7 @@ func (q *Queue) explain(err error) error {
 
 // passing reports whether a call for an item may succeed later.
 func passing(err error) bool {
-	return again.Passing(err) || errors.Is(err, errTaken) || errors.Is(err, ErrLost) || errors.Is(err, elect.ErrLost)
+	return again.Passing(err) || errors.Is(err, ErrLost) || errors.Is(err, elect.ErrLost)
 }
 
 // An Entry is one item as it stands in the queue.

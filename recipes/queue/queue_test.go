@@ -196,6 +196,32 @@ func TestReturnAfter(t *testing.T) {
 	})
 }
 
+// Who finds a free item waits for nobody, and stands in no line for it. Who finds that another was quicker takes the next one.
+func TestTakeSideBySide(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		b := bubble.Client(t, c, "slow")
+		slow := named(b, "slow")
+		put(t, slow, "one", "two", "three")
+		b.Delay(time.Second, 0)
+		call := take(t.Context(), slow)
+		time.Sleep(3 * time.Second / 2) // it has found the first one, and not claimed it
+		for _, value := range []string{"one", "two"} {
+			quick := take(t.Context(), of(t, c, value))
+			if !quick.Returned(t) || quick.Value.Value != value {
+				t.Fatalf("%q is free, and is not taken", value)
+			}
+			defer done(t, quick.Value)
+		}
+		if <-call.Done; !call.Returned(t) || call.Value.Value != "three" {
+			t.Fatal("the slow one has not got the item that was left")
+		}
+		if sent := c.Requests(); sent.Total(memory.OpJoin) != 0 {
+			t.Errorf("somebody has waited for a turn: %v", sent)
+		}
+		done(t, call.Value)
+	})
+}
+
 // Those who wait get items in the order in which they came. Each item wakes one of them, and the
 // one whose turn is next.
 func TestTakeWaits(t *testing.T) {
@@ -280,7 +306,7 @@ func TestRequests(t *testing.T) {
 			{"Put", 1, func() error { return q.Put(t.Context(), "x") }},
 			{"Put with a Limit", 3, func() error { return limited.Put(t.Context(), "x") }},
 			{"Put with a Limit, when the one before has found room", 2, func() error { return limited.Put(t.Context(), "x") }},
-			{"Take", 4, func() (err error) { item, err = q.Take(t.Context()); return err }},
+			{"Take", 2, func() (err error) { item, err = q.Take(t.Context()); return err }},
 			{"Done", 2, func() error { return item.Done(t.Context()) }},
 			{"TryTake", 2, func() (err error) { item, err = q.TryTake(t.Context()); return err }},
 			{"Return", 1, func() error { return item.Return(t.Context()) }},

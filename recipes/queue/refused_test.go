@@ -117,6 +117,7 @@ func TestRefused(t *testing.T) {
 		{"line", "jobs-claims", 0, func(ctx context.Context, b backend.Backend) error { _, err := named(b, "a").List(ctx); return err }},
 		{"free", "jobs-items", 0, take},
 		{"free", "jobs-items", 1, take},
+		{"free", "jobs-items", 2, take},
 		{"line", "jobs-claims", 0, take},
 		{"line", "jobs-items", 0, take},
 		{"watch", "jobs-claims", 0, take},
@@ -323,12 +324,18 @@ func TestTrace(t *testing.T) {
 			}
 		}}})
 		put(t, q, "one")
-		item := take(t.Context(), q)
-		if item.Returned(t) {
-			done(t, item.Value)
-		}
-		if n == 0 {
-			t.Error("told of nothing")
+		for _, value := range []string{"one", "two"} {
+			item := take(t.Context(), q) // the second one waits for its turn
+			if value == "two" {
+				put(t, q, value)
+			}
+			if item.Returned(t) {
+				done(t, item.Value)
+			}
+			if n == 0 {
+				t.Error("told of nothing")
+			}
+			n = 0
 		}
 	})
 }
@@ -345,9 +352,12 @@ func (a apart) Done() <-chan struct{} { return a.done }
 func TestTakeLeavesNothing(t *testing.T) {
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		q := of(t, c, "a")
+		call := take(apart{t.Context(), make(chan struct{})}, q)
 		put(t, q, "one")
-		item := bubble.Must[*queue.Item](t)(q.Take(apart{t.Context(), make(chan struct{})}))
-		done(t, item)
+		if !call.Returned(t) {
+			t.Fatal("it does not get the item")
+		}
+		done(t, call.Value)
 		synctest.Wait() // the bubble fails if a goroutine is left
 	})
 }

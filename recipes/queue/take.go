@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
@@ -14,7 +15,8 @@ import (
 // Take takes the first item that is free, and blocks until there is one or ctx ends. The caller
 // must call [Item.Done] or [Item.Return] on what it gets, also after the claim was lost.
 //
-// Calls that wait get items in the order in which they came. If ctx ends first, Take leaves all
+// Calls that find no free item wait, and get items in the order in which they came. A call that comes
+// just when an item becomes free may take it before them. If ctx ends first, Take leaves all
 // lines, within [Options] ResignTimeout, and returns the cause of ctx. Once an item is taken, ctx
 // has no effect on it. When the session ends or the coordinator cannot be reached, Take waits on,
 // at the end of the line.
@@ -26,7 +28,9 @@ func (q *Queue) Take(ctx context.Context) (item *Item, err error) {
 		return nil, q.err
 	}
 	err = again.Try(ctx, passing, func() error {
-		item, err = q.takeInTurn(ctx)
+		if item, err = q.takeFree(ctx); errors.Is(err, ErrEmpty) {
+			item, err = q.takeInTurn(ctx)
+		}
 		return err
 	})
 	return item, err
@@ -67,18 +71,33 @@ func (q *Queue) takeInTurn(ctx context.Context) (item *Item, err error) {
 	defer cancel(nil)
 	defer context.AfterFunc(turn.Context(), func() { cancel(context.Cause(turn.Context())) })()
 	j := backoff.JitterOf(ctx)
-	taken := func(err error) bool { return errors.Is(err, errTaken) }
-	err = again.Until(ctx, taken, func() (bool, error) {
-		if item, err = q.takeFree(ctx); errors.Is(err, ErrEmpty) {
-			return false, q.change(ctx, j)
+	for {
+		if item, err = q.takeFree(ctx); !errors.Is(err, ErrEmpty) {
+			return item, err
 		}
-		return true, err
-	})
-	return item, err
+		if err := q.change(ctx, j); err != nil {
+			return nil, err
+		}
+	}
 }
 
-// takeFree takes the first item that nobody claims.
+// takeFree takes the first item that nobody claims. If another claims it at the same moment, takeFree
+// looks again, after a pause that is short at first, because there is a next item for each of them.
 func (q *Queue) takeFree(ctx context.Context) (*Item, error) {
+	wait := backoff.Backoff{Min: time.Millisecond, Max: time.Second, Jitter: backoff.JitterOf(ctx)}
+	for {
+		item, err := q.takeFirst(ctx)
+		if !errors.Is(err, errTaken) {
+			return item, err
+		}
+		if err := wait.After(ctx, err); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// takeFirst is takeFree that looks once. It fails with errTaken if another was quicker.
+func (q *Queue) takeFirst(ctx context.Context) (*Item, error) {
 	s, err := q.b.Session(ctx)
 	if err != nil {
 		return nil, err

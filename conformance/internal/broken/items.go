@@ -65,6 +65,12 @@ var itemFlaws = []Flaw{
 		Must:    "Queue.cost",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &freeReadsAll{s} },
 	},
+	{
+		Name:    "looks before it claims",
+		Breaks:  "L10: Claim reads the claims before it adds its own, and once more",
+		Must:    "Queue.cost",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &looksBeforeItClaims{s} },
+	},
 }
 
 type lentItems struct{ backend.Session }
@@ -147,6 +153,17 @@ func (s *freeReadsAll) Free(ctx context.Context, items, claims string) (backend.
 		return backend.Member{}, err
 	}
 	return s.Session.Free(ctx, items, claims)
+}
+
+type looksBeforeItClaims struct{ backend.Session }
+
+func (s *looksBeforeItClaims) Claim(ctx context.Context, line, value, record string, item backend.Member) (backend.Joined, error) {
+	for range 2 {
+		if _, err := s.Line(ctx, line); err != nil {
+			return backend.Joined{}, err
+		}
+	}
+	return s.Session.Claim(ctx, line, value, record, item)
 }
 
 type lateAppend struct {

@@ -47,7 +47,7 @@ var joinFlaws = []Flaw{
 	},
 	{
 		Name:    "looks before it joins",
-		Breaks:  "L1: Join reads the line again and again before it adds its member",
+		Breaks:  "L1: Join reads the line before it adds its member, and once more",
 		Must:    "Lock.cost",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &looksBeforeItJoins{s} },
 	},
@@ -110,7 +110,7 @@ func (s *orphan) Join(ctx context.Context, line, value, record string) (backend.
 type looksBeforeItJoins struct{ backend.Session }
 
 func (s *looksBeforeItJoins) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
-	for range 6 {
+	for range 2 {
 		if _, err := s.Line(ctx, line); err != nil {
 			return backend.Joined{}, err
 		}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -192,6 +193,9 @@ func (c *Client) RoundTrip() time.Duration {
 
 // Requests returns how many requests the client has sent.
 func (c *Client) Requests() int64 { return c.t.Faults.Requests(c.raw) }
+
+// Most is how many requests the rule allows on this coordinator.
+func (t *Trial) Most() int64 { return cmp.Or(t.Costs[t.rule.ID], t.rule.Most) }
 
 // Bytes returns how many bytes have passed between the client and the coordinator.
 func (c *Client) Bytes() int64 { return c.t.Faults.Bytes(c.raw) }

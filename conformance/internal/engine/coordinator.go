@@ -19,6 +19,7 @@ type Coordinator struct {
 	TTL, Slack, Latency time.Duration
 	Open                func(ctx context.Context) (backend.Backend, error)
 	Prefix              string
+	Costs               map[string]int64
 
 	// Elections makes a candidate's handle on an election.
 	Elections election.Maker

@@ -8,6 +8,9 @@ type Rule struct {
 	ID, Title, Text string
 	Needs           []Fault
 	Check           func(*Trial)
+	// Most is how many requests a rule that counts them allows, if the harness does not say that for this
+	// coordinator; see [Trial.Most]. 0 for other rules.
+	Most int64
 }
 
 // A Fault names a fault or an ability that rules need. Package conformance documents each.

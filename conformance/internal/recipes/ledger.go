@@ -128,7 +128,7 @@ func (a *taking) gets(d time.Duration, value string) *queue.Item {
 	return a.item
 }
 
-// gets has the worker take an item, which must be the one with this value. It takes some ten requests, so
+// gets has the worker take an item, which must be the one with this value. It takes several requests, so
 // it has the time of a crash.
 func (w *worker) gets(value string) *queue.Item {
 	return w.takes().gets(w.l.t.Crash(), value)
