@@ -99,7 +99,7 @@ func harness(t *testing.T, server *coordtest.Etcd, name string) conformance.Harn
 	h := conformance.Harness{
 		Name:      name,
 		TTL:       ttl,
-		Reference: etcdrig.Reference(t),
+		Reference: rig.Through(len(server.Addrs()), etcdrig.Reference(t)),
 		// The server looks for expired leases every 500 ms (server/lease/lessor.go).
 		Slack:   500 * time.Millisecond,
 		Latency: 4 * time.Second,

@@ -140,7 +140,7 @@ func urlOf(z *coordtest.ZooKeeper, ttl time.Duration) string {
 func harness(t *testing.T, z *coordtest.ZooKeeper, h conformance.Harness) conformance.Harness {
 	addrs := z.Addrs()
 	operator := rig.OperatorOf(t, urlOf(z, h.TTL))
-	h.Reference = zookeeperrig.Reference(t)
+	h.Reference = rig.Through(len(addrs), zookeeperrig.Reference(t))
 	var opened atomic.Int64
 	h.Open = func(context.Context) (backend.Backend, error) {
 		addr := addrs[int(opened.Add(1))%len(addrs)]

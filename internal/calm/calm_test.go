@@ -93,13 +93,42 @@ func closes(m *Monitor, begun chan struct{}, answer chan error) {
 func TestLateTimer(t *testing.T) {
 	m := &Monitor{limit: 20 * time.Millisecond}
 	now := time.Now()
-	m.note(&m.late, now.Add(-100*time.Millisecond), 30*time.Millisecond)
+	m.note(&m.late, now.Add(-70*time.Millisecond), 30*time.Millisecond)
 	for _, tt := range []struct {
 		from time.Duration // before now
 		want bool
 	}{{110 * time.Millisecond, true}, {80 * time.Millisecond, true}, {60 * time.Millisecond, false}} {
 		if r := m.Since(now.Add(-tt.from)); r.Disturbed() != tt.want {
 			t.Errorf("a timer was 30 ms late at 100 ms before now, and the reading from %v on is %v", tt.from, r)
+		}
+	}
+}
+
+// Answers of which none took too long disturb, if they came so late one after the other that what a test asks for cannot be had in time.
+func TestSlowInSum(t *testing.T) {
+	const limit = 125 * time.Millisecond
+	always := func(d time.Duration) func(int) time.Duration { return func(int) time.Duration { return d } }
+	for _, tt := range []struct {
+		name string
+		took func(i int) time.Duration
+		want bool
+	}{
+		{"all nearly at the limit", always(limit * 9 / 10), true},
+		{"all at a quarter of the limit", always(limit / 4), false},
+		{"one nearly at the limit", func(i int) time.Duration { return map[bool]time.Duration{i == 50: limit * 9 / 10}[true] }, false},
+		{"a few in the middle", func(i int) time.Duration { return map[bool]time.Duration{50 <= i && i < 53: limit * 9 / 10}[true] }, true},
+	} {
+		m, began := &Monitor{limit: limit}, time.Now().Add(-time.Hour)
+		at := began
+		for i := range 100 {
+			at = at.Add(limit/5 + tt.took(i))
+			m.answered(at, tt.took(i))
+		}
+		if r := m.Since(began); r.Disturbed() != tt.want || r.Answer > limit {
+			t.Errorf("%s: disturbed is %v, want %v: %v", tt.name, r.Disturbed(), tt.want, r)
+		}
+		if r := m.Since(at); r.Disturbed() {
+			t.Errorf("%s: what begins later is disturbed: %v", tt.name, r)
 		}
 	}
 }
