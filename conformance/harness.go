@@ -110,6 +110,7 @@ type Harness struct {
 
 	abilities *engine.Abilities // shared by all rules of a run
 	calm      engine.Calm       // shared by all rules of a run; tests of the suite set their own
+	deadline  time.Time         // of the run; zero for none
 }
 
 // watch starts to measure how busy the machine is.

@@ -23,7 +23,7 @@ const Tries = 3
 const (
 	tick     = 5 * time.Millisecond  // of the timer whose lateness is measured
 	bearable = 25 * time.Millisecond // how late a timer may be when a test begins
-	patience = 20 * time.Second      // how long a test waits for that
+	patience = 30 * time.Second      // for how long the tests of a process wait for that, in all
 )
 
 // A Monitor measures until it is closed. Its methods are safe for concurrent use. A nil *Monitor
@@ -201,19 +201,22 @@ func worst(samples []sample, from time.Time) (d time.Duration) {
 	return d
 }
 
-// beginning has room for one: tests that would begin together begin one after the other.
-var beginning = make(chan struct{}, 1)
+// beginning has what is left of the patience of the process. Who begins takes it, and gives back what it has not used: tests that would
+// begin together begin one after the other.
+var beginning = make(chan time.Duration, 1)
 
-// Await blocks until timers of this process have fired in time for a while, ctx ends, or its patience does.
+func init() { beginning <- patience }
+
+// Await blocks until timers of this process have fired in time for a while, ctx ends, or the patience of the process does.
 // So where many tests could run at once, as many do as the machine can bear. A test that was disturbed before
 // waits for a longer calm.
 func Await(ctx context.Context, disturbed bool) {
 	if Virtual() {
 		return
 	}
+	var left time.Duration
 	select {
-	case beginning <- struct{}{}:
-		defer func() { <-beginning }()
+	case left = <-beginning:
 	case <-ctx.Done():
 		return
 	}
@@ -221,13 +224,19 @@ func Await(ctx context.Context, disturbed bool) {
 	if disturbed {
 		window = 500 * time.Millisecond
 	}
-	await(ctx, func() time.Duration { return lateness(window) })
+	beginning <- await(ctx, left, func() time.Duration { return lateness(window) })
 }
 
-// await blocks until late is bearable, ctx ends, or its patience does.
-func await(ctx context.Context, late func() time.Duration) {
-	for began := time.Now(); late() > bearable && ctx.Err() == nil && time.Since(began) < patience; {
+// await blocks until late is bearable, ctx ends, or the patience does. It returns how much patience is left.
+func await(ctx context.Context, patience time.Duration, late func() time.Duration) time.Duration {
+	for patience > 0 && ctx.Err() == nil {
+		began := time.Now()
+		if late() <= bearable {
+			break
+		}
+		patience -= time.Since(began)
 	}
+	return patience
 }
 
 // lateness measures timers for that long, or until one is not bearable. It returns by how much one was late

@@ -21,7 +21,7 @@ func TestAwait(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				await(t.Context(), func() time.Duration {
+				left := await(t.Context(), patience, func() time.Duration {
 					time.Sleep(time.Second)
 					if time.Since(began) <= tt.busy {
 						return 2 * bearable
@@ -30,6 +30,9 @@ func TestAwait(t *testing.T) {
 				})
 				if took := time.Since(began); took != tt.want {
 					t.Errorf("began after %v, want %v", took, tt.want)
+				}
+				if want := patience - min(tt.busy, patience); left != want {
+					t.Errorf("a patience of %v is left, want %v", left, want)
 				}
 			})
 		})
@@ -41,7 +44,7 @@ func TestAwaitEndsWithTheContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 		defer cancel()
 		began := time.Now()
-		await(ctx, func() time.Duration { time.Sleep(time.Second); return time.Hour })
+		await(ctx, patience, func() time.Duration { time.Sleep(time.Second); return time.Hour })
 		if took := time.Since(began); took != 2*time.Second {
 			t.Errorf("returned after %v, want 2s", took)
 		}
