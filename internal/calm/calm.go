@@ -11,6 +11,7 @@
 package calm
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -169,7 +170,7 @@ func (m *Monitor) requests(ctx context.Context) {
 			m.answered(time.Now(), time.Since(at))
 		}
 		m.mu.Unlock()
-		pause.Reset(m.limit / 5)
+		pause.Reset(cmp.Or(m.limit/5, bearable))
 	}
 }
 
@@ -179,9 +180,9 @@ func (m *Monitor) Since(from time.Time) Reading {
 	if m == nil || Virtual() {
 		return Reading{}
 	}
+	r := m.Between(from, time.Now())
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r := Reading{Limit: m.limit, Late: worst(m.late, from), Answer: worst(m.answers, from), Mean: worst(m.means, from)}
 	if !m.asleep.IsZero() { // it may be due, and not have been noticed yet
 		r.Late = max(r.Late, time.Since(m.asleep)-tick)
 	}
@@ -191,10 +192,22 @@ func (m *Monitor) Since(from time.Time) Reading {
 	return r
 }
 
-// worst returns the longest sample that was not over at from.
-func worst(samples []sample, from time.Time) (d time.Duration) {
-	for i := len(samples) - 1; i >= 0; i-- {
-		if s := samples[i]; s.over.After(from) {
+// Between returns what was measured from one instant to another, without what is still under way.
+func (m *Monitor) Between(from, to time.Time) Reading {
+	if m == nil || Virtual() {
+		return Reading{}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return Reading{
+		Limit: m.limit, Late: worst(m.late, from, to), Answer: worst(m.answers, from, to), Mean: worst(m.means, from, to),
+	}
+}
+
+// worst returns the longest sample that was not over at from, and had begun by to.
+func worst(samples []sample, from, to time.Time) (d time.Duration) {
+	for _, s := range samples {
+		if s.over.After(from) && !s.over.Add(-s.took).After(to) {
 			d = max(d, s.took)
 		}
 	}

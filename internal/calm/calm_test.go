@@ -76,6 +76,22 @@ func TestSlowRequest(t *testing.T) {
 	closes(m, begun, answer)
 }
 
+// A Stopwatch measures how long a write takes, too.
+func TestStartWrites(t *testing.T) {
+	m := Start(t).monitor
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(tick) {
+		m.mu.Lock()
+		answered := m.asked
+		m.mu.Unlock()
+		if answered > 0 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("no write has been measured")
+		}
+	}
+}
+
 // closes closes the monitor, whose requests are answered meanwhile.
 func closes(m *Monitor, begun chan struct{}, answer chan error) {
 	done := make(chan struct{})
@@ -97,6 +113,9 @@ func TestLateTimer(t *testing.T) {
 	m := &Monitor{limit: 20 * time.Millisecond}
 	now := time.Now()
 	m.note(&m.late, now.Add(-70*time.Millisecond), 30*time.Millisecond)
+	if r := m.Between(now.Add(-time.Hour), now.Add(-110*time.Millisecond)); r.Disturbed() {
+		t.Errorf("a timer was late from 100 ms before now on, and the reading up to 110 ms before now is %v", r)
+	}
 	for _, tt := range []struct {
 		from time.Duration // before now
 		want bool

@@ -1,8 +1,13 @@
 package calm
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"os"
 	"time"
+
+	"github.com/succession-dev/succession/internal/scratch"
 )
 
 // A TB is what a Stopwatch needs of a [testing.TB].
@@ -22,11 +27,24 @@ type Stopwatch struct {
 	began   time.Time
 }
 
-// Start starts a Stopwatch. It runs until Within, or until the end of the test.
+// Start starts a Stopwatch. It runs until Within, or until the end of the test. Its plain request is a write where the tests' servers
+// write: they share the processors with this process, and wait for the same disk, if there is one.
 func Start(t TB) *Stopwatch {
-	w := &Stopwatch{t: t, monitor: Watch(0, nil), began: time.Now()}
+	write := func(context.Context) error { return Write(scratch.Memory()) }
+	w := &Stopwatch{t: t, monitor: Watch(0, write), began: time.Now()}
 	t.Cleanup(w.monitor.Close)
 	return w
+}
+
+// Write makes a file in the folder, brings it to the disk, as a server does with what is written to it, and removes it. If the folder is
+// empty, it is that for temporary files.
+func Write(dir string) error {
+	f, err := os.CreateTemp(dir, "calm-")
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString("calm")
+	return errors.Join(err, f.Sync(), f.Close(), os.Remove(f.Name()))
 }
 
 // Began returns when the Stopwatch was started.
