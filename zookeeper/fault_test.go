@@ -188,11 +188,10 @@ func TestPartitionedLeader(t *testing.T) {
 				}
 				won <- time.Now()
 			}()
+			watch := calm.Start(t)
 			<-a.Done()
-			lost, deadline := time.Now(), a.Deadline()
-			if late := lost.Sub(deadline); late > 50*time.Millisecond {
-				t.Errorf("told %v after the deadline", late)
-			}
+			deadline := a.Deadline()
+			watch.From(deadline).Within(50*time.Millisecond, "to be told of the deadline")
 			select {
 			case at := <-won:
 				if at.Before(deadline) {

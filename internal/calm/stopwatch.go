@@ -47,6 +47,12 @@ func Write(dir string) error {
 	return errors.Join(err, f.Sync(), f.Close(), os.Remove(f.Name()))
 }
 
+// From sets the instant from which Within counts, such as a deadline.
+func (w *Stopwatch) From(at time.Time) *Stopwatch {
+	w.began = at
+	return w
+}
+
 // Began returns when the Stopwatch was started.
 func (w *Stopwatch) Began() time.Time { return w.began }
 
