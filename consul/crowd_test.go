@@ -23,7 +23,7 @@ import (
 // connections from others. They are looked for together.
 func TestCrowdedAgent(t *testing.T) {
 	t.Parallel()
-	const ttl, waiters, connections = 3 * time.Second, 40, 20
+	const ttl, waiters, connections = 6 * time.Second, 40, 20
 	c := coordtest.NewConsul(t, &coordtest.ConsulOptions{Config: []string{"limits{http_max_conns_per_client=20}"}})
 	b := open(t, c.Addrs()[0], &consul.Options{TTL: ttl})
 	var mu sync.Mutex
