@@ -73,18 +73,26 @@ func three(t *testing.T) conformance.Harness {
 		if restarts.Add(1)%2 == 0 {
 			return cluster.Restart(ctx)
 		}
-		err := cluster.Servers()[leader(t, cluster)].Restart(ctx)
+		leads, err := cluster.LeaderAfter(ctx, nil)
+		if err != nil {
+			return err
+		}
+		err = leads.Restart(ctx)
 		for _, s := range cluster.Servers() {
 			err = errors.Join(err, s.Ready(ctx))
 		}
 		return err
 	}
-	h.Faults.Pause = func(context.Context) (func(), error) {
+	h.Faults.Pause = func(ctx context.Context) (func(), error) {
 		if pauses.Add(1)%2 == 0 {
 			return pause(t, cluster.Servers())
 		}
-		if leader(t, cluster) == 0 {
-			transfer(t, cluster, 1)
+		leads, err := cluster.LeaderAfter(ctx, nil)
+		if err == nil && leads == cluster.Servers()[0] {
+			err = moveLeader(ctx, t, cluster, 1)
+		}
+		if err != nil {
+			return nil, err
 		}
 		return pause(t, cluster.Servers()[1:])
 	}
@@ -164,14 +172,23 @@ func leader(t *testing.T, cluster *coordtest.Etcd) int {
 // transfer makes a server etcd's leader.
 func transfer(t *testing.T, cluster *coordtest.Etcd, to int) {
 	t.Helper()
-	ctx := within(t, 20*time.Second)
-	target, err := admin(t, cluster.Addrs()[to]).Status(ctx, cluster.Addrs()[to])
-	if err == nil {
-		_, err = admin(t, cluster.Addrs()[leader(t, cluster)]).MoveLeader(ctx, target.Header.MemberId)
-	}
-	if err != nil {
+	if err := moveLeader(within(t, 20*time.Second), t, cluster, to); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// moveLeader is transfer for a trial of the suite, which takes the error.
+func moveLeader(ctx context.Context, t *testing.T, cluster *coordtest.Etcd, to int) error {
+	target, err := admin(t, cluster.Addrs()[to]).Status(ctx, cluster.Addrs()[to])
+	if err != nil {
+		return err
+	}
+	leads, err := cluster.LeaderAfter(ctx, nil)
+	if err != nil {
+		return err
+	}
+	_, err = admin(t, leads.Addr()).MoveLeader(ctx, target.Header.MemberId)
+	return err
 }
 
 // The faults of writes are what they say.
