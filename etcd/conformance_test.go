@@ -89,7 +89,7 @@ func three(t *testing.T) conformance.Harness {
 		}
 		leads, err := cluster.LeaderAfter(ctx, nil)
 		if err == nil && leads == cluster.Servers()[0] {
-			err = moveLeader(ctx, t, cluster, 1)
+			err = transfer(ctx, t, cluster, 1)
 		}
 		if err != nil {
 			return nil, err
@@ -170,15 +170,7 @@ func leader(t *testing.T, cluster *coordtest.Etcd) int {
 }
 
 // transfer makes a server etcd's leader.
-func transfer(t *testing.T, cluster *coordtest.Etcd, to int) {
-	t.Helper()
-	if err := moveLeader(within(t, 20*time.Second), t, cluster, to); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// moveLeader is transfer for a trial of the suite, which takes the error.
-func moveLeader(ctx context.Context, t *testing.T, cluster *coordtest.Etcd, to int) error {
+func transfer(ctx context.Context, t *testing.T, cluster *coordtest.Etcd, to int) error {
 	target, err := admin(t, cluster.Addrs()[to]).Status(ctx, cluster.Addrs()[to])
 	if err != nil {
 		return err

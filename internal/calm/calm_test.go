@@ -185,6 +185,17 @@ func (f *failures) Helper()               {}
 func (f *failures) Logf(string, ...any)   { f.logged++ }
 func (f *failures) Errorf(string, ...any) { f.failed++ }
 
+func TestNotJudged(t *testing.T) {
+	for _, late := range []time.Duration{bearable, 2 * bearable} {
+		f, m := &failures{TB: t}, new(Monitor)
+		m.note(&m.late, time.Now(), late)
+		w := &Stopwatch{t: f, monitor: m, began: time.Now().Add(-time.Second)}
+		if got, want := w.NotJudged(0, "it"), late > bearable; got != want || (f.logged > 0) != want || f.failed > 0 {
+			t.Errorf("%v late: not judged is %v, with %d lines and %d failures", late, got, f.logged, f.failed)
+		}
+	}
+}
+
 func TestStopwatch(t *testing.T) {
 	const bound = 800 * time.Millisecond
 	for _, tt := range []struct {

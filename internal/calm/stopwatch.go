@@ -67,6 +67,18 @@ func (w *Stopwatch) Within(bound time.Duration, format string, args ...any) {
 	w.judge(took, bound, r, fmt.Sprintf(format, args...))
 }
 
+// NotJudged reports whether the machine has been too busy, since Start, for something that takes bound at most. It says so in the test's
+// log, as Within does. It is for what has gone wrong because something else was late, and is called before Within.
+func (w *Stopwatch) NotJudged(bound time.Duration, format string, args ...any) bool {
+	w.t.Helper()
+	r := w.monitor.Since(w.began)
+	r.Limit = Limit(bound)
+	if r.Disturbed() {
+		w.t.Logf("calm: not judged: %s: %v", fmt.Sprintf(format, args...), r)
+	}
+	return r.Disturbed()
+}
+
 func (w *Stopwatch) judge(took, bound time.Duration, r Reading, what string) {
 	w.t.Helper()
 	r.Limit = Limit(bound)
