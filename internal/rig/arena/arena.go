@@ -17,6 +17,7 @@ import (
 	"github.com/succession-dev/succession/internal/history"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/worker"
+	"github.com/succession-dev/succession/internal/scratch"
 )
 
 // Options are those that all runs have.
@@ -66,7 +67,7 @@ func New(o Options, elections ...string) (*Arena, error) {
 	a := &Arena{Options: o, Elections: elections, Live: newLive(), origin: worker.Now(), notes: notes}
 	a.Now = worker.Clock(a.origin)
 	a.Notes = history.NewRecorder(a.Now, notes)
-	a.monitor = calm.Watch(calm.Limit(0), func(context.Context) error { return calm.Write(o.Dir) })
+	a.monitor = calm.Watch(calm.Limit(0), func(context.Context) error { return calm.Write(scratch.Memory()) })
 	return a, nil
 }
 
