@@ -3,6 +3,7 @@ package conformance_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance"
@@ -54,6 +55,19 @@ func TestBusyMachine(t *testing.T) {
 				t.Errorf("the run ends with %v", report.Err())
 			}
 		})
+	}
+}
+
+// What is left of the time is not spent on repetitions that may not end in it.
+func TestDeadline(t *testing.T) {
+	var script *conformance.Script
+	report, _ := check(t, func(h *conformance.Harness) {
+		h.Only = []string{"L3.leave"}
+		h.EndsBy(time.Now().Add(10 * time.Minute)) // a rule may take 8, if it hangs
+		script = h.OnMachine(true, true, true)
+	})
+	if res := report.Results[0]; res.Status != conformance.NotJudged || script.Trials != 1 {
+		t.Errorf("%s after %d trials; want that it is not judged after one: %v", res.Status, script.Trials, res)
 	}
 }
 

@@ -20,6 +20,9 @@ func (h *Harness) OnMachine(busy ...bool) *Script {
 	return s
 }
 
+// EndsBy makes all rules end by then.
+func (h *Harness) EndsBy(deadline time.Time) { h.deadline = deadline }
+
 // A Script is an [engine.Calm].
 type Script struct {
 	busy   []bool

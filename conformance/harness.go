@@ -46,7 +46,7 @@ type Harness struct {
 	// whether the machine is too busy to judge rules about time or cost: such a rule is run again,
 	// whether it has passed or failed, and in the end it is not judged. The suite calls Reference
 	// several times in TTL, one call at a time. Often the deletion of a key that does not exist is
-	// enough. If there are no faults of servers, Reference may write to the coordinator itself. If
+	// enough, and for a cluster of n servers n of them in a row. If there are no faults of servers, Reference may write to the coordinator itself. If
 	// it is nil, only timers of this process tell how busy the machine is. Only the Reference of
 	// the harness that is given to [Run] or [Check] is used, and not that of Wrap.
 	Reference func(ctx context.Context) error
@@ -116,6 +116,7 @@ type Harness struct {
 
 	abilities *engine.Abilities // shared by all rules of a run
 	calm      engine.Calm       // shared by all rules of a run; tests of the suite set their own
+	deadline  time.Time         // of the run; zero for none
 }
 
 // watch starts to measure how busy the machine is.

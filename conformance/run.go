@@ -65,6 +65,7 @@ func Run(t *testing.T, h Harness) {
 					h.Report, h.reportsFailures = folder, folder == ""
 				}
 				h.abilities, h.calm = abilities, monitor
+				h.deadline, _ = t.Deadline()
 				got := exercise(t.Context(), h, r)
 				res = &got
 			}

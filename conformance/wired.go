@@ -13,7 +13,7 @@ import (
 func (h *Harness) coordinator() *engine.Coordinator {
 	c := &engine.Coordinator{
 		TTL: h.TTL, Slack: h.Slack, Latency: h.Latency, Open: h.Open, Prefix: h.Prefix, Costs: h.Costs,
-		Elections: h.election, Faults: wired{h}, Abilities: h.abilities, Calm: h.calm,
+		Elections: h.election, Faults: wired{h}, Abilities: h.abilities, Calm: h.calm, Deadline: h.deadline,
 	}
 	if c.Elections == nil {
 		c.Elections = election.New

@@ -23,7 +23,7 @@ func TestConformanceThree(t *testing.T) {
 	lane.All(t)
 	harness := three(t)
 	h := harness(t)
-	h.Reference = consulrig.Reference(t)
+	h.Reference = rig.Through(3, consulrig.Reference(t))
 	h.Wrap = func(t *testing.T, rule func(*testing.T, conformance.Harness)) { rule(t, harness(t)) }
 	conformance.Run(t, h)
 }

@@ -73,18 +73,26 @@ func three(t *testing.T) conformance.Harness {
 		if restarts.Add(1)%2 == 0 {
 			return cluster.Restart(ctx)
 		}
-		err := cluster.Servers()[leader(t, cluster)].Restart(ctx)
+		leads, err := cluster.LeaderAfter(ctx, nil)
+		if err != nil {
+			return err
+		}
+		err = leads.Restart(ctx)
 		for _, s := range cluster.Servers() {
 			err = errors.Join(err, s.Ready(ctx))
 		}
 		return err
 	}
-	h.Faults.Pause = func(context.Context) (func(), error) {
+	h.Faults.Pause = func(ctx context.Context) (func(), error) {
 		if pauses.Add(1)%2 == 0 {
 			return pause(t, cluster.Servers())
 		}
-		if leader(t, cluster) == 0 {
-			transfer(t, cluster, 1)
+		leads, err := cluster.LeaderAfter(ctx, nil)
+		if err == nil && leads == cluster.Servers()[0] {
+			err = transfer(ctx, t, cluster, 1)
+		}
+		if err != nil {
+			return nil, err
 		}
 		return pause(t, cluster.Servers()[1:])
 	}
@@ -99,7 +107,7 @@ func harness(t *testing.T, server *coordtest.Etcd, name string) conformance.Harn
 	h := conformance.Harness{
 		Name:      name,
 		TTL:       ttl,
-		Reference: etcdrig.Reference(t),
+		Reference: rig.Through(len(server.Addrs()), etcdrig.Reference(t)),
 		// The server looks for expired leases every 500 ms (server/lease/lessor.go).
 		Slack:   500 * time.Millisecond,
 		Latency: 4 * time.Second,
@@ -163,16 +171,17 @@ func leader(t *testing.T, cluster *coordtest.Etcd) int {
 }
 
 // transfer makes a server etcd's leader.
-func transfer(t *testing.T, cluster *coordtest.Etcd, to int) {
-	t.Helper()
-	ctx := within(t, 20*time.Second)
+func transfer(ctx context.Context, t *testing.T, cluster *coordtest.Etcd, to int) error {
 	target, err := admin(t, cluster.Addrs()[to]).Status(ctx, cluster.Addrs()[to])
-	if err == nil {
-		_, err = admin(t, cluster.Addrs()[leader(t, cluster)]).MoveLeader(ctx, target.Header.MemberId)
-	}
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
+	leads, err := cluster.LeaderAfter(ctx, nil)
+	if err != nil {
+		return err
+	}
+	_, err = admin(t, leads.Addr()).MoveLeader(ctx, target.Header.MemberId)
+	return err
 }
 
 // The faults of writes are what they say.

@@ -4,13 +4,12 @@ package local_test
 
 import (
 	"context"
-	"errors"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance"
+	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 	"github.com/succession-dev/succession/internal/rig/linear"
@@ -32,7 +31,7 @@ func harness(t *testing.T) conformance.Harness {
 		Name:      "local",
 		Open:      func(context.Context) (backend.Backend, error) { return local.New(dir, nil) },
 		TTL:       time.Second,
-		Reference: func(context.Context) error { return syncs(beside) },
+		Reference: func(context.Context) error { return calm.Write(beside) },
 		Faults: conformance.Faults{
 			Kill:    func(b backend.Backend) { local.Abandon(b.(*local.Backend)) },
 			Remove:  operator.Remove,
@@ -63,14 +62,4 @@ func harness(t *testing.T) conformance.Harness {
 			conformance.Deadlines:     "the death of a process is known at once",
 		},
 	}
-}
-
-// syncs makes a file in the folder and brings it to the disk, as a write of a record does.
-func syncs(dir string) error {
-	f, err := os.CreateTemp(dir, "")
-	if err != nil {
-		return err
-	}
-	err = f.Sync()
-	return errors.Join(err, f.Close(), os.Remove(f.Name()))
 }

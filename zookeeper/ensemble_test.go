@@ -8,6 +8,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/recipes/group"
 	"github.com/succession-dev/succession/recipes/queue"
@@ -40,7 +41,7 @@ func TestIsolatedFollower(t *testing.T) {
 		if err := z.Isolate(follower); err != nil {
 			t.Fatal(err)
 		}
-		cut := time.Now()
+		cut, watch := time.Now(), calm.Start(t)
 		gone := make(chan time.Time, 1)
 		go func() {
 			if err := b.Gone(t.Context(), p.Ahead); err != nil {
@@ -63,7 +64,10 @@ func TestIsolatedFollower(t *testing.T) {
 				t.Fatal("neither lost nor won")
 			}
 		}
-		if !lost.Before(won) {
+		if deadline := a.Deadline(); won.Before(deadline) {
+			t.Errorf("heir's turn came %v before the leader's deadline", deadline.Sub(won))
+		}
+		if !lost.Before(won) && !watch.NotJudged(0, "two leaders for %v", lost.Sub(won)) {
 			t.Errorf("two leaders for %v", lost.Sub(won))
 		}
 		t.Logf("cut off: told after %v, heir's turn after %v", lost.Sub(cut), won.Sub(cut))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/lane"
 	"github.com/succession-dev/succession/zookeeper"
@@ -103,12 +104,14 @@ func TestNoHerd(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
+		watch := calm.Start(t)
 		select {
 		case i := <-woken:
+			watch.Within(5*time.Second, "to wake one")
 			if i != middle+1 {
 				t.Errorf("candidate %d was woken", i)
 			}
-		case <-time.After(5 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("nobody was woken")
 		}
 	}

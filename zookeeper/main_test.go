@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 	"github.com/succession-dev/succession/zookeeper"
@@ -126,11 +127,13 @@ func background(f func() error) <-chan error {
 // result waits for what background started.
 func result(t testing.TB, ch <-chan error, limit time.Duration) error {
 	t.Helper()
+	watch := calm.Start(t)
 	select {
 	case err := <-ch:
+		watch.Within(limit, "what was begun before")
 		return err
-	case <-time.After(limit):
-		t.Fatalf("still blocked after %v", limit)
+	case <-time.After(limit + time.Minute):
+		t.Fatalf("still blocked after %v", limit+time.Minute)
 		return nil
 	}
 }

@@ -3,14 +3,15 @@
 // A test of what must happen soon, or of what something costs, says nothing on a machine that is too
 // busy: timers fire late, the server answers late, sessions end that nobody has neglected. So a
 // [Monitor] measures two things beside the test, and apart from its outcome: how late timers of this
-// process fire, and how long a plain request takes, to a server that the test does not touch. The [Reading] of the time that a
-// test took says whether the machine was calm. Whoever runs rules again and again, such as package
+// process fire, and how long a plain request takes, to a server that the test does not touch: one at worst, and several in a row.
+// The [Reading] of the time that a test took says whether the machine was calm. Whoever runs rules again and again, such as package
 // conformance, repeats what was disturbed, whether it has passed or failed. A test that runs once has a
 // [Stopwatch]: in time on a busy machine is in time, and late on a busy machine is not judged, and said.
 // What must never happen is asserted without this package.
 package calm
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -23,7 +24,7 @@ const Tries = 3
 const (
 	tick     = 5 * time.Millisecond  // of the timer whose lateness is measured
 	bearable = 25 * time.Millisecond // how late a timer may be when a test begins
-	patience = 20 * time.Second      // how long a test waits for that
+	patience = 30 * time.Second      // for how long the tests of a process wait for that, in all
 )
 
 // A Monitor measures until it is closed. Its methods are safe for concurrent use. A nil *Monitor
@@ -39,12 +40,19 @@ type Monitor struct {
 	asleep  time.Time // since when a timer runs, or zero
 	late    []sample
 	answers []sample
-	began   time.Time // of the request that is under way, or zero
+	means   []sample           // of each answer and those before it; see Row
+	row     [Row]time.Duration // the last answers, in turn
+	asked   int                // how many requests have been answered
+	began   time.Time          // of the request that is under way, or zero
 }
 
-// A sample is something that took too long: at took over from at on.
+// Row is how many requests a test makes within its shortest bound, one after the other: it may open a session,
+// join, look and be told.
+const Row = 10
+
+// A sample is something that took too long.
 type sample struct {
-	at   time.Time
+	over time.Time
 	took time.Duration
 }
 
@@ -52,23 +60,31 @@ type sample struct {
 type Reading struct {
 	Late   time.Duration // by how much a timer was late at worst
 	Answer time.Duration // how long a request took at worst; 0 if none took long
-	Limit  time.Duration // for both
+	Mean   time.Duration // how long each of Row requests in a row took, on average, at worst; 0 if that was not long
+	Limit  time.Duration // for Late and Answer
 }
 
 // Disturbed reports whether the machine was too busy to judge anything by time.
-func (r Reading) Disturbed() bool { return r.Late > r.Limit || r.Answer > r.Limit }
+func (r Reading) Disturbed() bool { return r.Late > r.Limit || r.Answer > r.Limit || r.Mean > r.mean() }
+
+// mean is the limit for Mean. A test waits for the sum of its requests, so it does not do that none took too long.
+// If each of Row took a quarter of Limit, all took a sixth of the test's shortest bound (see the func Limit): the server that
+// the test gives work may be six times as slow as the one that is measured.
+func (r Reading) mean() time.Duration { return r.Limit / 4 }
 
 // String returns the figures.
 func (r Reading) String() string {
 	s := fmt.Sprintf("timers up to %v late", r.Late.Round(time.Millisecond))
 	if r.Answer > 0 {
-		s += fmt.Sprintf(", a plain request answered after up to %v", r.Answer.Round(time.Millisecond))
+		s += fmt.Sprintf(", a plain request answered after up to %v, %d in a row after up to %v each; calm is %v each, and",
+			r.Answer.Round(time.Millisecond), Row, r.Mean.Round(time.Millisecond), r.mean().Round(time.Millisecond))
+	} else {
+		s += "; calm is"
 	}
-	return fmt.Sprintf("%s; calm is at most %v", s, r.Limit.Round(time.Millisecond))
+	return fmt.Sprintf("%s at most %v", s, r.Limit.Round(time.Millisecond))
 }
 
-// Limit returns the limit for a test whose shortest bound is d. Within that a test may open a session, join,
-// look and be told, which are up to ten requests, one after the other.
+// Limit returns the limit for a test whose shortest bound is d.
 func Limit(d time.Duration) time.Duration { return max(d/16, bearable) }
 
 // Watch starts a Monitor. A timer, or an answer, that is late by more than limit disturbs. The func
@@ -101,10 +117,22 @@ func (m *Monitor) Close() {
 func Virtual() bool { return time.Now().Year() < 2020 }
 
 // note keeps what took long, and forgets the rest.
-func (m *Monitor) note(to *[]sample, at time.Time, took time.Duration) {
+func (m *Monitor) note(to *[]sample, over time.Time, took time.Duration) {
 	if m.long(took) {
-		*to = append(*to, sample{at, took})
+		*to = append(*to, sample{over, took})
 	}
+}
+
+// answered notes an answer, and the mean of it and those before it.
+func (m *Monitor) answered(over time.Time, took time.Duration) {
+	m.note(&m.answers, over, took)
+	m.row[m.asked%Row] = took
+	m.asked++
+	var sum time.Duration
+	for _, d := range m.row {
+		sum += d
+	}
+	m.note(&m.means, over, sum/Row)
 }
 
 func (m *Monitor) long(d time.Duration) bool { return d > m.limit/8 }
@@ -117,7 +145,7 @@ func (m *Monitor) timers(ctx context.Context) {
 		m.mu.Unlock()
 		time.Sleep(tick)
 		m.mu.Lock()
-		m.note(&m.late, at, time.Since(at)-tick)
+		m.note(&m.late, time.Now(), time.Since(at)-tick)
 		m.mu.Unlock()
 	}
 }
@@ -139,10 +167,10 @@ func (m *Monitor) requests(ctx context.Context) {
 		m.mu.Lock()
 		m.began = time.Time{}
 		if ctx.Err() == nil {
-			m.note(&m.answers, at, time.Since(at))
+			m.answered(time.Now(), time.Since(at))
 		}
 		m.mu.Unlock()
-		pause.Reset(m.limit / 5)
+		pause.Reset(cmp.Or(m.limit/5, bearable))
 	}
 }
 
@@ -152,9 +180,9 @@ func (m *Monitor) Since(from time.Time) Reading {
 	if m == nil || Virtual() {
 		return Reading{}
 	}
+	r := m.Between(from, time.Now())
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r := Reading{Limit: m.limit, Late: worst(m.late, from), Answer: worst(m.answers, from)}
 	if !m.asleep.IsZero() { // it may be due, and not have been noticed yet
 		r.Late = max(r.Late, time.Since(m.asleep)-tick)
 	}
@@ -164,29 +192,44 @@ func (m *Monitor) Since(from time.Time) Reading {
 	return r
 }
 
-// worst returns the longest sample that was not over at from.
-func worst(samples []sample, from time.Time) (d time.Duration) {
-	for i := len(samples) - 1; i >= 0; i-- {
-		if s := samples[i]; s.at.Add(s.took).After(from) {
+// Between returns what was measured from one instant to another, without what is still under way.
+func (m *Monitor) Between(from, to time.Time) Reading {
+	if m == nil || Virtual() {
+		return Reading{}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return Reading{
+		Limit: m.limit, Late: worst(m.late, from, to), Answer: worst(m.answers, from, to), Mean: worst(m.means, from, to),
+	}
+}
+
+// worst returns the longest sample that was not over at from, and had begun by to.
+func worst(samples []sample, from, to time.Time) (d time.Duration) {
+	for _, s := range samples {
+		if s.over.After(from) && !s.over.Add(-s.took).After(to) {
 			d = max(d, s.took)
 		}
 	}
 	return d
 }
 
-// beginning has room for one: tests that would begin together begin one after the other.
-var beginning = make(chan struct{}, 1)
+// beginning has what is left of the patience of the process. Who begins takes it, and gives back what it has not used: tests that would
+// begin together begin one after the other.
+var beginning = make(chan time.Duration, 1)
 
-// Await blocks until timers of this process have fired in time for a while, ctx ends, or its patience does.
+func init() { beginning <- patience }
+
+// Await blocks until timers of this process have fired in time for a while, ctx ends, or the patience of the process does.
 // So where many tests could run at once, as many do as the machine can bear. A test that was disturbed before
 // waits for a longer calm.
 func Await(ctx context.Context, disturbed bool) {
 	if Virtual() {
 		return
 	}
+	var left time.Duration
 	select {
-	case beginning <- struct{}{}:
-		defer func() { <-beginning }()
+	case left = <-beginning:
 	case <-ctx.Done():
 		return
 	}
@@ -194,13 +237,19 @@ func Await(ctx context.Context, disturbed bool) {
 	if disturbed {
 		window = 500 * time.Millisecond
 	}
-	await(ctx, func() time.Duration { return lateness(window) })
+	beginning <- await(ctx, left, func() time.Duration { return lateness(window) })
 }
 
-// await blocks until late is bearable, ctx ends, or its patience does.
-func await(ctx context.Context, late func() time.Duration) {
-	for began := time.Now(); late() > bearable && ctx.Err() == nil && time.Since(began) < patience; {
+// await blocks until late is bearable, ctx ends, or the patience does. It returns how much patience is left.
+func await(ctx context.Context, patience time.Duration, late func() time.Duration) time.Duration {
+	for patience > 0 && ctx.Err() == nil {
+		began := time.Now()
+		if late() <= bearable {
+			break
+		}
+		patience -= time.Since(began)
 	}
+	return patience
 }
 
 // lateness measures timers for that long, or until one is not bearable. It returns by how much one was late

@@ -21,7 +21,7 @@ func TestAwait(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				await(t.Context(), func() time.Duration {
+				left := await(t.Context(), patience, func() time.Duration {
 					time.Sleep(time.Second)
 					if time.Since(began) <= tt.busy {
 						return 2 * bearable
@@ -30,6 +30,9 @@ func TestAwait(t *testing.T) {
 				})
 				if took := time.Since(began); took != tt.want {
 					t.Errorf("began after %v, want %v", took, tt.want)
+				}
+				if want := patience - min(tt.busy, patience); left != want {
+					t.Errorf("a patience of %v is left, want %v", left, want)
 				}
 			})
 		})
@@ -41,7 +44,7 @@ func TestAwaitEndsWithTheContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 		defer cancel()
 		began := time.Now()
-		await(ctx, func() time.Duration { time.Sleep(time.Second); return time.Hour })
+		await(ctx, patience, func() time.Duration { time.Sleep(time.Second); return time.Hour })
 		if took := time.Since(began); took != 2*time.Second {
 			t.Errorf("returned after %v, want 2s", took)
 		}
@@ -73,6 +76,22 @@ func TestSlowRequest(t *testing.T) {
 	closes(m, begun, answer)
 }
 
+// A Stopwatch measures how long a write takes, too.
+func TestStartWrites(t *testing.T) {
+	m := Start(t).monitor
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(tick) {
+		m.mu.Lock()
+		answered := m.asked
+		m.mu.Unlock()
+		if answered > 0 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("no write has been measured")
+		}
+	}
+}
+
 // closes closes the monitor, whose requests are answered meanwhile.
 func closes(m *Monitor, begun chan struct{}, answer chan error) {
 	done := make(chan struct{})
@@ -93,13 +112,45 @@ func closes(m *Monitor, begun chan struct{}, answer chan error) {
 func TestLateTimer(t *testing.T) {
 	m := &Monitor{limit: 20 * time.Millisecond}
 	now := time.Now()
-	m.note(&m.late, now.Add(-100*time.Millisecond), 30*time.Millisecond)
+	m.note(&m.late, now.Add(-70*time.Millisecond), 30*time.Millisecond)
+	if r := m.Between(now.Add(-time.Hour), now.Add(-110*time.Millisecond)); r.Disturbed() {
+		t.Errorf("a timer was late from 100 ms before now on, and the reading up to 110 ms before now is %v", r)
+	}
 	for _, tt := range []struct {
 		from time.Duration // before now
 		want bool
 	}{{110 * time.Millisecond, true}, {80 * time.Millisecond, true}, {60 * time.Millisecond, false}} {
 		if r := m.Since(now.Add(-tt.from)); r.Disturbed() != tt.want {
 			t.Errorf("a timer was 30 ms late at 100 ms before now, and the reading from %v on is %v", tt.from, r)
+		}
+	}
+}
+
+// Answers of which none took too long disturb, if they came so late one after the other that what a test asks for cannot be had in time.
+func TestSlowInSum(t *testing.T) {
+	const limit = 125 * time.Millisecond
+	always := func(d time.Duration) func(int) time.Duration { return func(int) time.Duration { return d } }
+	for _, tt := range []struct {
+		name string
+		took func(i int) time.Duration
+		want bool
+	}{
+		{"all nearly at the limit", always(limit * 9 / 10), true},
+		{"all at a quarter of the limit", always(limit / 4), false},
+		{"one nearly at the limit", func(i int) time.Duration { return map[bool]time.Duration{i == 50: limit * 9 / 10}[true] }, false},
+		{"a few in the middle", func(i int) time.Duration { return map[bool]time.Duration{50 <= i && i < 53: limit * 9 / 10}[true] }, true},
+	} {
+		m, began := &Monitor{limit: limit}, time.Now().Add(-time.Hour)
+		at := began
+		for i := range 100 {
+			at = at.Add(limit/5 + tt.took(i))
+			m.answered(at, tt.took(i))
+		}
+		if r := m.Since(began); r.Disturbed() != tt.want || r.Answer > limit {
+			t.Errorf("%s: disturbed is %v, want %v: %v", tt.name, r.Disturbed(), tt.want, r)
+		}
+		if r := m.Since(at); r.Disturbed() {
+			t.Errorf("%s: what begins later is disturbed: %v", tt.name, r)
 		}
 	}
 }
@@ -133,6 +184,17 @@ type failures struct {
 func (f *failures) Helper()               {}
 func (f *failures) Logf(string, ...any)   { f.logged++ }
 func (f *failures) Errorf(string, ...any) { f.failed++ }
+
+func TestNotJudged(t *testing.T) {
+	for _, late := range []time.Duration{bearable, 2 * bearable} {
+		f, m := &failures{TB: t}, new(Monitor)
+		m.note(&m.late, time.Now(), late)
+		w := &Stopwatch{t: f, monitor: m, began: time.Now().Add(-time.Second)}
+		if got, want := w.NotJudged(0, "it"), late > bearable; got != want || (f.logged > 0) != want || f.failed > 0 {
+			t.Errorf("%v late: not judged is %v, with %d lines and %d failures", late, got, f.logged, f.failed)
+		}
+	}
+}
 
 func TestStopwatch(t *testing.T) {
 	const bound = 800 * time.Millisecond

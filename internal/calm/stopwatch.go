@@ -1,8 +1,13 @@
 package calm
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"os"
 	"time"
+
+	"github.com/succession-dev/succession/internal/scratch"
 )
 
 // A TB is what a Stopwatch needs of a [testing.TB].
@@ -22,10 +27,29 @@ type Stopwatch struct {
 	began   time.Time
 }
 
-// Start starts a Stopwatch. It runs until Within, or until the end of the test.
+// Start starts a Stopwatch. It runs until Within, or until the end of the test. Its plain request is a write where the tests' servers
+// write: they share the processors with this process, and wait for the same disk, if there is one.
 func Start(t TB) *Stopwatch {
-	w := &Stopwatch{t: t, monitor: Watch(0, nil), began: time.Now()}
+	write := func(context.Context) error { return Write(scratch.Memory()) }
+	w := &Stopwatch{t: t, monitor: Watch(0, write), began: time.Now()}
 	t.Cleanup(w.monitor.Close)
+	return w
+}
+
+// Write makes a file in the folder, brings it to the disk, as a server does with what is written to it, and removes it. If the folder is
+// empty, it is that for temporary files.
+func Write(dir string) error {
+	f, err := os.CreateTemp(dir, "calm-")
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString("calm")
+	return errors.Join(err, f.Sync(), f.Close(), os.Remove(f.Name()))
+}
+
+// From sets the instant from which Within counts, such as a deadline.
+func (w *Stopwatch) From(at time.Time) *Stopwatch {
+	w.began = at
 	return w
 }
 
@@ -41,6 +65,18 @@ func (w *Stopwatch) Within(bound time.Duration, format string, args ...any) {
 	r := w.monitor.Since(w.began)
 	w.monitor.Close()
 	w.judge(took, bound, r, fmt.Sprintf(format, args...))
+}
+
+// NotJudged reports whether the machine has been too busy, since Start, for something that takes bound at most. It says so in the test's
+// log, as Within does. It is for what has gone wrong because something else was late, and is called before Within.
+func (w *Stopwatch) NotJudged(bound time.Duration, format string, args ...any) bool {
+	w.t.Helper()
+	r := w.monitor.Since(w.began)
+	r.Limit = Limit(bound)
+	if r.Disturbed() {
+		w.t.Logf("calm: not judged: %s: %v", fmt.Sprintf(format, args...), r)
+	}
+	return r.Disturbed()
 }
 
 func (w *Stopwatch) judge(took, bound time.Duration, r Reading, what string) {

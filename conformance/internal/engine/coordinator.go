@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"math"
 	"os/exec"
 	"time"
 
@@ -29,6 +30,8 @@ type Coordinator struct {
 	Abilities *Abilities
 	// Calm measures how busy the machine is. All trials of a run share it.
 	Calm Calm
+	// Deadline is when all trials must be over. Zero is never.
+	Deadline time.Time
 }
 
 // Calm measures how busy the machine is. A [calm.Monitor] does.
@@ -105,6 +108,14 @@ func (c *Coordinator) Recovery() time.Duration { return 3*c.TTL + c.Slack + 3*c.
 
 // Limit is the time after which the watchdog ends a rule. No rule that passes comes near it.
 func (c *Coordinator) Limit() time.Duration { return 40*c.TTL + 10*c.Slack + 20*c.Soon() }
+
+// left is the time until Deadline.
+func (c *Coordinator) left() time.Duration {
+	if c.Deadline.IsZero() {
+		return math.MaxInt64
+	}
+	return time.Until(c.Deadline)
+}
 
 // Tick is the time between two looks of a verb that waits.
 func (c *Coordinator) Tick() time.Duration {

@@ -68,7 +68,7 @@ type abort struct{}
 // Exercise runs the rule. If the machine was too busy meanwhile, it runs the rule again, whether it
 // has passed or failed. If something happens that must never happen ([Trial.Never]), the rule fails
 // at once. Exercise returns when everything that the rule has begun has ended, or when that takes
-// far too long.
+// far too long. It repeats nothing when the rest of the time until the deadline may not do for one more trial.
 func Exercise(ctx context.Context, c *Coordinator, r Rule) Outcome {
 	var disturbed []calm.Reading
 	for {
@@ -78,7 +78,7 @@ func Exercise(ctx context.Context, c *Coordinator, r Rule) Outcome {
 		reading := c.Calm.Since(began)
 		if reading.Disturbed() && !never && !out.Unable && ctx.Err() == nil {
 			disturbed = append(disturbed, reading)
-			out.NotJudged = len(disturbed) == calm.Tries
+			out.NotJudged = len(disturbed) == calm.Tries || c.left() < 2*c.Limit()
 			if !out.NotJudged {
 				continue
 			}
@@ -110,7 +110,7 @@ func (c *Coordinator) name(what string) string {
 
 func (t *Trial) run() {
 	defer t.cancel(errOver)
-	limit := t.Limit() // the trial may change its coordinator
+	limit := min(t.Limit(), t.left()/2) // the trial may change its coordinator, and what it has begun is to end in time
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -3,6 +3,7 @@
 package arena
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -12,9 +13,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/history"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/worker"
+	"github.com/succession-dev/succession/internal/scratch"
 )
 
 // Options are those that all runs have.
@@ -47,8 +50,9 @@ type Arena struct {
 	// Now is the time since the run began, on the clock of all its files.
 	Now func() time.Duration
 
-	origin time.Duration
-	notes  *os.File
+	origin  time.Duration
+	notes   *os.File
+	monitor *calm.Monitor // of the machine; see Judged
 
 	mu    sync.Mutex // guards Out and found
 	found []history.Violation
@@ -63,6 +67,7 @@ func New(o Options, elections ...string) (*Arena, error) {
 	a := &Arena{Options: o, Elections: elections, Live: newLive(), origin: worker.Now(), notes: notes}
 	a.Now = worker.Clock(a.origin)
 	a.Notes = history.NewRecorder(a.Now, notes)
+	a.monitor = calm.Watch(calm.Limit(0), func(context.Context) error { return calm.Write(scratch.Memory()) })
 	return a, nil
 }
 
@@ -76,6 +81,7 @@ func (a *Arena) Close() {
 			p.Close()
 		}
 	}
+	a.monitor.Close()
 	_ = a.notes.Close() // what could not be written, Notes.Err has said
 }
 
@@ -142,7 +148,12 @@ func (a *Arena) Say(format string, args ...any) {
 
 // Fail notes a violation that the files do not show.
 func (a *Arena) Fail(rule history.Rule, format string, args ...any) {
-	v := history.Violation{Rule: rule, From: a.Now(), To: a.Now(), Text: fmt.Sprintf(format, args...)}
+	a.FailSince(a.Now(), rule, format, args...)
+}
+
+// FailSince is Fail for what was waited for since then.
+func (a *Arena) FailSince(since time.Duration, rule history.Rule, format string, args ...any) {
+	v := history.Violation{Rule: rule, From: since, To: a.Now(), Text: fmt.Sprintf(format, args...)}
 	a.Say("%v", v)
 	a.mu.Lock()
 	defer a.mu.Unlock()

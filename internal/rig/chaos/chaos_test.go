@@ -81,9 +81,10 @@ func TestForgetful(t *testing.T) {
 			t.Parallel()
 			o := options(t, on, 8*time.Second).With(kind, 3*time.Second)
 			o.Forgetful = true
+			r := run(t, o)
 			stuck := 0
-			for _, v := range run(t, o).Violations {
-				if v.Rule == "stuck" || v.Rule == "end" {
+			for _, v := range append(r.Violations, r.NotJudged...) {
+				if v.Rule == arena.Stuck || v.Rule == "end" {
 					stuck++
 				} else if v.Rule != history.Vacancy {
 					t.Errorf("more has been broken: %v", v)

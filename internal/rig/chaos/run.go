@@ -198,7 +198,7 @@ func (r *run) rotate(ctx context.Context) {
 	for _, election := range r.Elections {
 		for _, c := range r.Candidates {
 			if !led(c, election) {
-				r.Fail("stuck", "%s has not led %s in the %v since the faults were over", c.ID, election, limit)
+				r.FailSince(since, arena.Stuck, "%s has not led %s in the %v since the faults were over", c.ID, election, limit)
 			}
 		}
 	}

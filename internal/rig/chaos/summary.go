@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/internal/history"
+	"github.com/succession-dev/succession/internal/rig/arena"
 	"github.com/succession-dev/succession/internal/rig/evidence"
 	"github.com/succession-dev/succession/internal/rig/worker"
 )
@@ -18,7 +19,8 @@ type Report struct {
 	Options    Options
 	Evidence   evidence.Evidence
 	Violations []history.Violation
-	Missing    []string // the kinds of faults that could have occurred, and have not
+	NotJudged  []history.Violation // see [arena.Arena.Judged]
+	Missing    []string            // the kinds of faults that could have occurred, and have not
 }
 
 // report reads what the run has left behind, judges it, and writes the history, its
@@ -32,8 +34,10 @@ func (r *run) report(records map[string]string) (*Report, error) {
 	e.Records, e.Rules = records, history.Rules{Vacancy: r.c.Vacancy()}
 	out := &Report{
 		Options: r.o, Evidence: e, Missing: r.missing(e.History),
-		Violations: append(r.Found(), e.Check()...),
 	}
+	out.Violations, out.NotJudged = r.Judged(append(r.Found(), e.Check()...), map[history.Rule]time.Duration{
+		history.Vacancy: evidence.Recovery, arena.Stuck: evidence.Recovery, evidence.Told: evidence.Recovery, history.Late: 0,
+	})
 	title := fmt.Sprintf("%s, %v of faults, seed %d", r.o.On, r.o.For, r.o.Seed)
 	err = evidence.Create(r.Dir, "timeline.svg", func(w io.Writer) error { return e.History.SVG(w, title, out.Violations) })
 	if err != nil {
@@ -72,6 +76,7 @@ func (r *Report) String() string {
 	accepted, refused := e.Stored()
 	s.Line("writes to the store", "%d accepted, %d refused", accepted, refused)
 	s.Line("overlaps", "%d", evidence.Broken(r.Violations)[history.Overlap])
+	s.Line("not judged", "%d", len(r.NotJudged))
 	s.Violations(r.Violations)
 	return s.String()
 }

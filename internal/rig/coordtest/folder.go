@@ -3,6 +3,8 @@ package coordtest
 import (
 	"os"
 	"testing"
+
+	"github.com/succession-dev/succession/internal/scratch"
 )
 
 // makeFolder makes the folder of a cluster: in the folder in, where one is named, and then it stays. Otherwise it is in the
@@ -10,7 +12,7 @@ import (
 func (c *Cluster) makeFolder(pattern string, disk bool, in string) (err error) {
 	c.keep = in != ""
 	if in == "" && !disk {
-		in = memoryFolder()
+		in = scratch.Memory()
 	}
 	c.dir, err = os.MkdirTemp(in, pattern)
 	return err
@@ -20,7 +22,7 @@ func (c *Cluster) makeFolder(pattern string, disk bool, in string) (err error) {
 // test ends.
 func Folder(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp(memoryFolder(), "test-")
+	dir, err := os.MkdirTemp(scratch.Memory(), "test-")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ type Report struct {
 	Course
 	Evidence   evidence.Evidence // without what the guarded records hold
 	Violations []history.Violation
+	NotJudged  []history.Violation // see [arena.Arena.Judged]
 
 	marks []history.Fault // the steps, as the pictures show them
 }
@@ -36,7 +37,9 @@ func (r *rehearsal) report() (*Report, error) {
 		e.Rules.Vacancy = max(e.Rules.Vacancy, g.Crash+aftermath)
 	}
 	out := &Report{Options: r.o, Course: r.course, Evidence: e, marks: r.marks.History().Faults}
-	out.Violations = append(r.Found(), out.Check()...)
+	out.Violations, out.NotJudged = r.Judged(append(r.Found(), out.Check()...), map[history.Rule]time.Duration{
+		history.Vacancy: aftermath, Slow: busy, history.Late: 0,
+	})
 	if err := out.drawAll(); err != nil {
 		return nil, err
 	}
@@ -172,6 +175,7 @@ func (r *Report) String() string {
 	s.Line("writes to the store", "%d accepted, %d with a falling token; %d refused, %d of them in the writer's term", accepted, broken[evidence.Regression], refused, broken[Wronged])
 	s.Line("overlaps", "%d", broken[history.Overlap])
 	s.Line("tokens that fell", "%d", broken[history.Token])
+	s.Line("not judged", "%d", len(r.NotJudged))
 	s.Violations(r.Violations)
 	return s.String()
 }

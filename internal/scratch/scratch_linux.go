@@ -1,4 +1,6 @@
-package coordtest
+// Package scratch says where tests, and the servers that they start, write what need not last. Whoever measures how
+// busy that is writes there, too.
+package scratch
 
 import (
 	"os"
@@ -6,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memoryFolder returns a folder in memory. It returns "" if there is none with room for some servers, as in many containers,
+// Memory returns a folder in memory. It returns "" if there is none with room for some servers, as in many containers,
 // and if TMPDIR says where temporary files are to be.
-func memoryFolder() string {
+func Memory() string {
 	if os.Getenv("TMPDIR") != "" {
 		return ""
 	}

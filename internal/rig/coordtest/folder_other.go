@@ -1,5 +1,0 @@
-//go:build !linux
-
-package coordtest
-
-func memoryFolder() string { return "" }
