@@ -25,7 +25,7 @@ var pinFlaws = []Flaw{
 		Name:    "header, then pin",
 		Breaks:  "Pin: the header is written before it is known whether the member can be pinned",
 		Must:    "Pin.gone Pin.foreign",
-		May:     "Pin.lost-answer L3.place-sealed",
+		May:     "Pin.lost-answer Pin.lost-written L3.place-sealed",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &headerFirst{s} },
 	},
 	{

@@ -41,6 +41,7 @@ var shareFlaws = []Flaw{
 		Name:    "pass the seal together",
 		Breaks:  "L9: a seal is for members that are not shared",
 		Must:    "L9.sealed",
+		May:     "L3.place-late-gate",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &sharePastSeal{s} },
 	},
 	{
