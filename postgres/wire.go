@@ -54,7 +54,7 @@ type conn struct {
 	warned error // a warning that came with an answer
 	begun  time.Time
 	used   time.Time
-	killed bool
+	killed atomic.Bool // closed at once, which the library would notice when it is used again
 	direct bool              // no pooler stands between, so statements can be prepared
 	known  map[string]string // the names of those that are, by their text
 }
@@ -153,12 +153,12 @@ func (w *wire) rotate(cfg *pgconn.Config) int {
 
 // kill closes the connection at once, without telling the server.
 func (c *conn) kill() {
-	c.killed = true // the library would notice when it is used again
+	c.killed.Store(true)
 	c.Conn().Close()
 }
 
 // IsClosed reports whether the connection cannot be used any more.
-func (c *conn) IsClosed() bool { return c.killed || c.PgConn.IsClosed() }
+func (c *conn) IsClosed() bool { return c.killed.Load() || c.PgConn.IsClosed() }
 
 // query sends a request once, and returns the rows of the answer. There is one at least. If it
 // fails, the connection cannot be used again, unless the server has answered with an error.
