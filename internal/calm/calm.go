@@ -24,7 +24,8 @@ const Tries = 3
 const (
 	tick     = 5 * time.Millisecond  // of the timer whose lateness is measured
 	bearable = 25 * time.Millisecond // how late a timer may be when a test begins
-	patience = 30 * time.Second      // for how long the tests of a process wait for that, in all
+	patience = 20 * time.Second      // for how long a test waits for that
+	budget   = 4 * time.Minute       // for how long all tests of a process do: a third of what ./test gives it
 )
 
 // A Monitor measures until it is closed. Its methods are safe for concurrent use. A nil *Monitor
@@ -218,9 +219,9 @@ func worst(samples []sample, from, to time.Time) (d time.Duration) {
 // begin together begin one after the other.
 var beginning = make(chan time.Duration, 1)
 
-func init() { beginning <- patience }
+func init() { beginning <- budget }
 
-// Await blocks until timers of this process have fired in time for a while, ctx ends, or the patience of the process does.
+// Await blocks until timers of this process have fired in time for a while, ctx ends, or the patience of the test or of the process does.
 // So where many tests could run at once, as many do as the machine can bear. A test that was disturbed before
 // waits for a longer calm.
 func Await(ctx context.Context, disturbed bool) {
@@ -237,7 +238,8 @@ func Await(ctx context.Context, disturbed bool) {
 	if disturbed {
 		window = 500 * time.Millisecond
 	}
-	beginning <- await(ctx, left, func() time.Duration { return lateness(window) })
+	own := min(patience, left)
+	beginning <- left - own + await(ctx, own, func() time.Duration { return lateness(window) })
 }
 
 // await blocks until late is bearable, ctx ends, or the patience does. It returns how much patience is left.
