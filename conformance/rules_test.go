@@ -70,7 +70,7 @@ coordinator ends a session, and what a healthy call takes at the very most.
 | after its slow re-check | within 1.25 TTL + Latency, and 1.25 s + Latency where sessions have no time: a candidate whose watch has died looks again |
 | impossible | the coordinator cannot have a fault that the rule needs (the harness says why, in Lacks), or the backend lacks an ability, or a run cannot show there whether the rule is kept (Unfit says why); the rule was not exercised |
 | not wired | the harness does not provide a fault that the rule needs; the rule was not exercised, and nothing is known |
-| not judged | the machine was too busy in each of three trials, whether the rule passed in them or failed: timers of the suite's process fired late, or a server beside the coordinator answered a plain request late (Reference), by more than a sixteenth of the smaller of TTL and Latency, or ten requests in a row by more than a quarter of that each. What must never happen, such as two leaders or a token that falls, fails the rule all the same, at once |
+| not judged | the machine was too busy in each of three trials, whether the rule passed in them or failed: timers of the suite's process fired late, or a server beside the coordinator answered a plain request late (Reference), by more than a sixteenth of the smaller of TTL and Latency, or ten requests in a row by more than half of that each. What must never happen, such as two leaders or a token that falls, fails the rule all the same, at once |
 | waived | the rule fails, and the harness says why it may; a waiver that is not needed fails the run |
 | flaw | a backend, or an election, that breaks one law on purpose (conformance/internal/broken): *Shown to fail by* names those on which the rule is seen to fail |
 

@@ -69,9 +69,9 @@ type Reading struct {
 func (r Reading) Disturbed() bool { return r.Late > r.Limit || r.Answer > r.Limit || r.Mean > r.mean() }
 
 // mean is the limit for Mean. A test waits for the sum of its requests, so it does not do that none took too long.
-// If each of Row took a quarter of Limit, all took a sixth of the test's shortest bound (see the func Limit): the server that
-// the test gives work may be six times as slow as the one that is measured.
-func (r Reading) mean() time.Duration { return r.Limit / 4 }
+// If each of Row took half of Limit, all took a third of the test's shortest bound (see the func Limit): the server that
+// the test gives work may be three times as slow as the one that is measured.
+func (r Reading) mean() time.Duration { return r.Limit / 2 }
 
 // String returns the figures.
 func (r Reading) String() string {

@@ -136,9 +136,9 @@ func TestSlowInSum(t *testing.T) {
 		want bool
 	}{
 		{"all nearly at the limit", always(limit * 9 / 10), true},
-		{"all at a quarter of the limit", always(limit / 4), false},
+		{"all at half of the limit", always(limit / 2), false},
 		{"one nearly at the limit", func(i int) time.Duration { return map[bool]time.Duration{i == 50: limit * 9 / 10}[true] }, false},
-		{"a few in the middle", func(i int) time.Duration { return map[bool]time.Duration{50 <= i && i < 53: limit * 9 / 10}[true] }, true},
+		{"a few in the middle", func(i int) time.Duration { return map[bool]time.Duration{50 <= i && i < 56: limit * 9 / 10}[true] }, true},
 	} {
 		m, began := &Monitor{limit: limit}, time.Now().Add(-time.Hour)
 		at := began
