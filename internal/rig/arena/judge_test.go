@@ -26,6 +26,9 @@ func TestJudged(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	close(answer)
+	for !a.monitor.Between(began, time.Now()).Disturbed() { // the answer has not been noted yet
+		time.Sleep(time.Millisecond)
+	}
 	a.monitor.Close()
 	now := a.Now()
 	violation := func(rule history.Rule, from, to time.Duration) history.Violation {
