@@ -54,7 +54,7 @@ type conn struct {
 	warned error // a warning that came with an answer
 	begun  time.Time
 	used   time.Time
-	killed atomic.Bool // closed at once, which the library would notice when it is used again
+	killed atomic.Bool       // closed at once, which the library would notice when it is used again
 	direct bool              // no pooler stands between, so statements can be prepared
 	known  map[string]string // the names of those that are, by their text
 }
