@@ -88,15 +88,10 @@ func (s *session) step(ctx context.Context, m backend.Member, key string, f *fro
 
 // faces stores the front of a member that this session has joined.
 func (s *session) faces(key string, m backend.Member, f *front) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	at, stands := s.members[key]
-	if !stands || at.position != m.Position {
-		return
-	}
-	at.front = f
-	at.marks = at.marks || len(f.near) == maxNear
-	s.members[key] = at
+	s.know(key, m.Position, func(at *standing) {
+		at.front = f
+		at.marks = at.marks || len(f.near) == maxNear
+	})
 }
 
 // frontAt returns the front of the member at that position, or nil if it is not known.

@@ -18,16 +18,21 @@ func (s *session) stand(key string, position uint64, doubtful bool) {
 	s.members[key] = standing{position: position, index: position, doubtful: doubtful}
 }
 
+// know changes what is known of the member at that position, if it stands under the key.
+func (s *session) know(key string, position uint64, change func(at *standing)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at, stands := s.members[key]; stands && at.position == position {
+		change(&at)
+		s.members[key] = at
+	}
+}
+
 // changed notes the index of the last change of the key of the member at that position,
 // and changeOf returns what is known of it. So a write on condition of the member need not read
 // first.
 func (s *session) changed(key string, position, index uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if at, stands := s.members[key]; stands && at.position == position {
-		at.index = index
-		s.members[key] = at
-	}
+	s.know(key, position, func(at *standing) { at.index = index })
 }
 
 func (s *session) changeOf(key string, position uint64) uint64 {
@@ -53,12 +58,7 @@ func (s *session) left(key string, position uint64) (was standing, stood bool) {
 
 // leave notes that the member at that position is about to leave the key.
 func (s *session) leave(key string, position uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if at, stands := s.members[key]; stands && at.position == position {
-		at.leaves = true
-		s.members[key] = at
-	}
+	s.know(key, position, func(at *standing) { at.leaves = true })
 }
 
 // hasLeft reports whether the session has removed the member that it joined at that
