@@ -4,6 +4,7 @@ package postgres_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -22,23 +23,25 @@ func reset(ctx context.Context, admin *pgconn.Config) error {
 	return err
 }
 
-// reference starts a PostgreSQL for the test, and returns a Reference of a harness to it: it connects, and writes a row. To connect takes a
-// process of the server, and clients of the suite do it all the time.
+// reference starts a PostgreSQL for the test, and returns a Reference of a harness to it: it writes a row, over a connection that it keeps. To
+// connect each time would take a good part of what the machine can do: see TestMain.
 func reference(t testing.TB) func(context.Context) error {
 	t.Helper()
 	cfg := configOf(t, coordtest.NewPostgres(t, nil).Addrs()[0])
 	cfg.DialFunc = rig.DialUnlabelled
-	do := func(ctx context.Context, sql string) error {
-		c, err := pgconn.ConnectConfig(ctx, cfg)
-		if err != nil {
-			return err
-		}
-		defer c.Close(context.Background())
-		_, err = c.Exec(ctx, sql).ReadAll()
-		return err
-	}
-	if err := do(t.Context(), "CREATE TABLE reference (n int); INSERT INTO reference VALUES (0)"); err != nil {
+	c, err := pgconn.ConnectConfig(t.Context(), cfg)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return func(ctx context.Context) error { return do(ctx, "UPDATE reference SET n = n + 1") }
+	t.Cleanup(func() { c.Close(context.Background()) })
+	if _, err := c.Exec(t.Context(), "CREATE TABLE reference (n int); INSERT INTO reference VALUES (0)").ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	return func(ctx context.Context) error {
+		mu.Lock()
+		defer mu.Unlock()
+		_, err := c.Exec(ctx, "UPDATE reference SET n = n + 1").ReadAll()
+		return err
+	}
 }

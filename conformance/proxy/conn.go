@@ -31,6 +31,7 @@ type conn struct {
 	halves [2]half
 
 	// Guarded by p.mu.
+	dialing bool  // the server is being dialed, or has been
 	loss    *loss // not nil when LoseAnswers has chosen this connection
 	severed bool  // Sever resets it when the request that it carries has been delivered
 	hold    *hold // not nil when HoldBack has chosen this connection: only its release and Close end it
@@ -55,7 +56,7 @@ type chunk struct {
 func newConn(p *Proxy, client *net.TCPConn) *conn {
 	c := &conn{p: p, client: client}
 	c.ctx, c.cancel = context.WithCancel(p.ctx)
-	c.halves[ToServer] = half{c: c, dir: ToServer}
+	c.halves[ToServer] = half{c: c, dir: ToServer, src: client}
 	c.halves[ToClient] = half{c: c, dir: ToClient}
 	return c
 }
@@ -64,15 +65,20 @@ func newConn(p *Proxy, client *net.TCPConn) *conn {
 func (c *conn) run() {
 	defer c.p.change(func() { delete(c.p.conns, c) })
 	defer c.cancel()
+	var wg sync.WaitGroup
+	var queues [2]chan chunk
+	for i := range queues {
+		queues[i] = make(chan chunk, queueLength)
+	}
+	wg.Go(func() { c.halves[ToServer].read(queues[ToServer]) }) // sees that the client has gone, also before there is a server
 	if !c.dial() {
 		c.reset()
+		wg.Wait()
 		return
 	}
-	var wg sync.WaitGroup
+	wg.Go(func() { c.halves[ToClient].read(queues[ToClient]) })
 	for i := range c.halves {
-		h := &c.halves[i]
-		queue := make(chan chunk, queueLength)
-		wg.Go(func() { h.read(queue) })
+		h, queue := &c.halves[i], queues[i]
 		wg.Go(func() {
 			if err := h.write(queue); err != nil && !c.holds(h) {
 				c.reset()
@@ -87,13 +93,14 @@ func (c *conn) run() {
 }
 
 // dial connects to the server as soon as no direction is blocked: a cut network carries no
-// handshake either.
+// handshake either. If the client gives up before that, the server never hears of it.
 func (c *conn) dial() bool {
 	p := c.p
 	for {
 		p.mu.Lock()
 		blocked := p.ways[ToServer].blocked || p.ways[ToClient].blocked
 		changed := p.changed
+		c.dialing = !blocked
 		p.mu.Unlock()
 		if !blocked {
 			return c.dialTarget()
@@ -120,7 +127,7 @@ func (c *conn) dialTarget() bool {
 		return false
 	}
 	c.server = server.(*net.TCPConn)
-	c.halves[ToServer].src, c.halves[ToServer].dst = c.client, c.server
+	c.halves[ToServer].dst = c.server
 	c.halves[ToClient].src, c.halves[ToClient].dst = c.server, c.client
 	return true
 }
@@ -142,6 +149,15 @@ func hangUp(conn net.Conn) {
 	_ = conn.Close()
 }
 
+// ended notes that a stream has ended. Before the server is dialed it is the client's, and ends the connection.
+func (c *conn) ended() {
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	if !c.dialing {
+		c.cancel()
+	}
+}
+
 // read puts all incoming bytes into the queue, until the stream ends.
 func (h *half) read(queue chan<- chunk) {
 	buf := make([]byte, chunkSize)
@@ -158,6 +174,7 @@ func (h *half) read(queue chan<- chunk) {
 			}
 		}
 		if err != nil {
+			h.c.ended()
 			select {
 			case queue <- chunk{at: time.Now(), err: err}:
 			case <-h.c.ctx.Done():

@@ -512,6 +512,29 @@ func TestProxyHasNoLabels(t *testing.T) {
 	}
 }
 
+// Who gives up while the network is cut has never reached the server: after Heal that hears only of who waits still.
+func TestGivenUpWhileCut(t *testing.T) {
+	checkLeaks(t)
+	u := listenUpstream(t)
+	p := start(t, u)
+	p.Cut()
+	for range 3 {
+		c := dial(t, p)
+		send(t, c, "given up")
+		c.Close()
+	}
+	stays := dial(t, p)
+	wait(t, p, func(s proxy.Stats) bool { return s.Accepted == 4 && s.Open == 1 })
+	send(t, stays, "x")
+	p.Heal()
+	expect(t, u.accept(), "x")
+	select {
+	case <-u.conns:
+		t.Error("the server heard of a client that had given up")
+	case <-time.After(silence):
+	}
+}
+
 // A proxy uses the Listener and the Dial of its Options.
 func TestProxyOptions(t *testing.T) {
 	checkLeaks(t)
