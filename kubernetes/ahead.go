@@ -18,11 +18,11 @@ type front struct {
 	record  *object // whole or metadata; nil for none
 }
 
-// Ahead says where m stands; see [backend.Session]. Nobody joins in front of m. So whoever stood there when it looked first is
-// all that ever does, and later it asks for those alone.
+// Ahead says where m stands; see [backend.Session]. Nobody joins in front of m. So the first look shows all
+// who will ever stand there, and later ones ask for these alone.
 //
 // A list shows the line at one version, no earlier than that of m's creation and of each departure that this session knows of.
-// That m itself stands is asked of etcd meanwhile. If somebody stands in front, so are the record and the session of that one.
+// Meanwhile it asks etcd whether m itself stands and, if somebody stands in front, for the record and the session of that one.
 func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
 	p, _, err := s.stand(ctx, m)
 	return p, err

@@ -27,9 +27,9 @@
 // whose version is later than all writes before.
 //
 // Waiting (L3): whoever waits for a member waits for what happens to its session: to the Lease, and to all members of it. A leader waits
-// for what happens to its own member and to the record. A process has one watch for up to a hundred sessions and records, which it
-// selects by name. Each watch also tells of the process's own Lease, which is renewed all the time: one that has not told of a renewal half
-// a TTL later is dead. Then all are opened anew, and lists show what they have not told of.
+// for what happens to its own member and to the record. A process watches up to a hundred sessions and records with one
+// request, which selects them by name. Each of these watches also selects the Lease of the process's own session, which is renewed all the
+// time. If a watch has not told of a renewal within half a TTL, it is dead: then all are opened anew, and lists show what they have missed.
 //
 // # Guarded writes
 //
@@ -92,8 +92,8 @@
 // told: milliseconds. That is client-go's doing, and happens to its own leaders for up to RetryPeriod. What its leaders do while
 // they are cut off or after a pause is theirs as well: they may act on beyond what their record says.
 //
-// Guarded writes know our line alone. While a candidate of client-go leads, the member that led before may still stand, and a write of
-// its that is on its way is not refused before the next of ours is first. A format with client-go has neither shared members nor pins:
+// Guarded writes go by our line alone. While a candidate of client-go leads, the member of ours that led before may still stand. Then a
+// write that it has sent is refused only once another member of ours is first. A format with client-go has neither shared members nor pins:
 // candidates of client-go would not wait behind them. Without the format Pin fails if somebody holds the Lease.
 //
 // # A thousand elections of one process

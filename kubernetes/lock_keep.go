@@ -176,7 +176,8 @@ func (s *session) dropLocked(l *lock) bool {
 	return true
 }
 
-// releaseLock gives the lock to the next one of our line by leaving it as it is; or, if there is none, to candidates of client-go.
+// releaseLock leaves the lock as it is if somebody else stands in our line, who then takes it. Otherwise it clears the lock, for candidates
+// of client-go.
 func (s *session) releaseLock(ctx context.Context, l *lock) error {
 	others, err := s.othersStand(ctx, l.member)
 	if err != nil || others {
@@ -185,7 +186,7 @@ func (s *session) releaseLock(ctx context.Context, l *lock) error {
 	return s.clear(ctx, l)
 }
 
-// othersStand reports whether somebody stands in the line of m but m. It may also be one whose session has ended.
+// othersStand reports whether anybody but m stands in the line of m. A member whose session has ended is one, too.
 func (s *session) othersStand(ctx context.Context, m backend.Member) (bool, error) {
 	l, err := s.list(ctx, lineLabel+"="+s.b.lineLabel(m.Line), metadata)
 	if err != nil {

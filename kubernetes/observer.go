@@ -156,8 +156,8 @@ func (b *Backend) sweep(ctx context.Context, keys []string) {
 // guards is how many sessions of a prefix watch over all of them.
 const guards = 2
 
-// watchOver looks at all sessions now and then, and ends those that nobody waits for and that are silent. Two do it about once in
-// a session time; the more there are, the rarer do the others look whether they are among the two.
+// watchOver looks at all sessions now and then, and ends those that nobody waits for and that are silent. Two sessions do it, about
+// once in a TTL. The others look now and then whether they are among the two by now: the rarer, the more sessions there are.
 func (s *session) watchOver() {
 	ttl := s.b.o.TTL
 	next, looks := ttl/2+rand.N(ttl), 0
@@ -237,7 +237,7 @@ func (s *session) orphans() {
 	s.collect(dead)
 }
 
-// stands reports whether a member that is there counts. If it asks for a session or a record, it asks etcd.
+// stands reports whether a member that exists counts. What it reads for that, a session or a record, it reads from etcd.
 func (s *session) stands(ctx context.Context, m *object) (bool, error) {
 	name, uid := m.session()
 	s.mu.Lock()
@@ -272,8 +272,8 @@ func (s *session) joined(m *object) bool {
 	return s.own[m.Metadata.Name] != nil
 }
 
-// counts reports whether the session x, which may be nil, is alive, and whether its member m counts by it. Whoever asks observes the
-// session, and ends it when it has been silent for too long.
+// counts reports whether the session of the member m is alive, and whether m counts because of it. x is what was read of the session,
+// nil if it is not there. This process then observes it, and ends it when it has been silent for too long.
 func (s *session) counts(m, x *object, uid string) (counts, alive bool) {
 	if x == nil || x.Metadata.UID != uid {
 		s.mu.Lock()

@@ -92,8 +92,8 @@ func (s *session) pin(ctx context.Context, q writing, header []byte, at backend.
 	return nil
 }
 
-// stampAll stamps what the record of the line lists for m, which has been pinned. Who pins the leader for good, and then carries the
-// records of the election over to another coordinator, carries all: what m had on its way to them is refused from then on.
+// stampAll stamps what the record of the line lists for m, which has been pinned. A migration pins the leader, and
+// then copies the records of the election to another coordinator. What it copies is final: writes of m that are on their way are refused from then on.
 func (s *session) stampAll(ctx context.Context, m backend.Member, record *object) error {
 	for _, e := range record.list(guardsNote) {
 		if key, object := objectOf(e); key == m.Key && base(object) != record.Metadata.Name {

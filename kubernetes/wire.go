@@ -235,7 +235,7 @@ func (q *request) verb() string {
 	return "get"
 }
 
-// grants notes that the API server does what the verb says.
+// grants notes that the API server has carried out a request with that verb.
 func (w *wire) grants(verb string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -244,12 +244,12 @@ func (w *wire) grants(verb string) {
 	delete(w.said, verb)
 }
 
-// deniedFor is how long a refusal may pass of what the API server has done before. One that has just been started refuses what it
-// allows, until it knows the roles that there are, and so do servers to which it passes such questions on.
+// deniedFor is for how long a refusal counts as passing, if the API server has carried out the like before. A server that has just been
+// started refuses everything until it has read the roles. So does one that it asks for such decisions.
 const deniedFor = 30 * time.Second
 
-// passing returns err, or, if it may pass, an error that does. A refusal that does not pass is logged once: what this package does of its
-// own accord, such as to end a session that has crashed, has no caller who could be told.
+// passing returns err, or an error that matches [backend.ErrUnavailable] if err is a refusal that may pass. Another refusal is logged once: what
+// this package does of its own accord, such as to end a session that has crashed, has no caller who could be told.
 func (w *wire) passing(verb string, err error) error {
 	if !errors.Is(err, backend.ErrDenied) {
 		return err

@@ -5,6 +5,7 @@ package postgres_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,13 +15,31 @@ import (
 	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
+	"github.com/succession-dev/succession/internal/rig/lane"
 	"github.com/succession-dev/succession/postgres"
 )
 
-// TestConformance runs every rule on a PostgreSQL of its own, each client behind a proxy of its own. It is not parallel
-// to the tests of the driver, which would disturb what it measures.
+// recipes are the groups of rules that are about package recipes.
+var recipes = []string{"Lock", "Queue", "Group", "Barrier", "Task", "Value", "Choice"}
+
+// TestConformance runs the rules of the line and of elections on a PostgreSQL of its own, each client behind a proxy of its own. It is not
+// parallel to the tests of the driver, which would disturb what it measures. Where processes are slow to make, see TestMain, all rules take ten
+// minutes of a processor, and those of the recipes nearly half of it: they are for ./test all.
 func TestConformance(t *testing.T) {
-	conformance.Run(t, one(t))
+	h := one(t)
+	for _, r := range conformance.Rules() {
+		if !slices.Contains(recipes, r.Group()) {
+			h.Only = append(h.Only, r.ID)
+		}
+	}
+	conformance.Run(t, h)
+}
+
+func TestConformanceOfRecipes(t *testing.T) {
+	lane.All(t)
+	h := one(t)
+	h.Only = recipes
+	conformance.Run(t, h)
 }
 
 // pooled runs the rules that need no fault behind a pooler.

@@ -29,15 +29,16 @@ func (s *session) over() error {
 	return fmt.Errorf("the database has acknowledged no heartbeat for %v", s.b.o.TTL)
 }
 
-// run listens and sends heartbeats, on one connection, and on another when that is broken.
+// run listens and sends heartbeats, on one connection, and on another when that is broken. It leaves the last one to release.
 func (s *session) run() {
+	defer close(s.ran)
 	c, pause := s.main, s.b.o.backoff()
+	defer func() { s.main = c }()
 	for s.Context().Err() == nil {
 		if c != nil {
 			pause.Reset()
 			err := s.serve(c)
 			if s.Context().Err() != nil {
-				c.leave()
 				s.listener.deaf()
 				return
 			}
@@ -54,9 +55,6 @@ func (s *session) run() {
 			_ = pause.Sleep(s.Context())
 		}
 		cancel()
-	}
-	if c != nil {
-		c.leave()
 	}
 }
 

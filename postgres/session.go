@@ -36,8 +36,9 @@ type session struct {
 	led      atomic.Bool // it was first in a line at some time
 	observes atomic.Bool // its role must not say that an era has begun
 	pins     kit.Pins
-	main     *conn   // only run uses it
-	spread   float64 // from 0 to 1, so that sessions differ
+	main     *conn         // only run uses it, until ran is closed; nil if there is none
+	ran      chan struct{} // closed when run has returned
+	spread   float64       // from 0 to 1, so that sessions differ
 	listener listener
 	observer observer
 }
@@ -46,7 +47,7 @@ var _ backend.Session = (*session)(nil)
 
 // begin opens a session once.
 func (b *Backend) begin(ctx context.Context) (_ *session, err error) {
-	s := &session{b: b, id: textOf(randomUUID()), spread: rand.Float64()}
+	s := &session{b: b, id: textOf(randomUUID()), spread: rand.Float64(), ran: make(chan struct{})}
 	ctx, cancel := bounded(ctx, b.o.ConnectTimeout/2)
 	defer cancel()
 	s.listener.prefix, s.listener.came = b.o.Schema+".", make(chan struct{}, 1)
@@ -109,7 +110,10 @@ func (b *Backend) begin(ctx context.Context) (_ *session, err error) {
 	s.Life = b.sessions.NewLife(kit.Rules{Over: s.over, Left: s.lease.Left, Ending: s.lease.End, Release: s.release, Stands: s.stands})
 	s.lease.Confirmed = s.Beat
 	s.joining = kit.Joins[backend.Joined]{Go: s.Go, Ended: s.Ended, Backlog: &s.backlog, Undo: func(j backend.Joined) { _ = s.leave(j.Member) }}
-	s.Start(s.run)
+	s.Start()
+	if !s.Go(s.run) {
+		close(s.ran)
+	}
 	return s, nil
 }
 
@@ -145,12 +149,14 @@ func (b *Backend) call(function string, args int) string {
 
 // tell calls a function that says nothing of interest.
 func (b *Backend) tell(ctx context.Context, function string, args ...any) error {
-	return b.wire.with(ctx, func(c *conn) error {
-		ctx, cancel := bounded(ctx, b.o.attempt())
-		defer cancel()
-		_, err := c.query(ctx, b.call(function, len(args)), args...)
-		return err
-	})
+	return b.wire.with(ctx, func(c *conn) error { return b.tellBy(ctx, c, function, args...) })
+}
+
+func (b *Backend) tellBy(ctx context.Context, c *conn, function string, args ...any) error {
+	ctx, cancel := bounded(ctx, b.o.attempt())
+	defer cancel()
+	_, err := c.query(ctx, b.call(function, len(args)), args...)
+	return err
 }
 
 var (
@@ -267,13 +273,20 @@ func (s *session) again(ctx context.Context, function string, args ...any) (answ
 	})
 }
 
-// release makes the database end the session. It tries for a TTL: then other sessions end it.
+// release makes the database end the session, first over the connection that run leaves: where processes hand over, the server has to start
+// none. It tries for a TTL: then other sessions end it.
 func (s *session) release(ctx context.Context) error {
 	s.b.o.Logger.Info("session ended", "session", s.id, "why", s.Ended())
 	ctx, cancel := context.WithTimeout(ctx, s.b.o.TTL)
 	defer cancel()
+	<-s.ran // soon, as its context has ended
+	c := s.main
 	_, err := kit.Retry(ctx, s.b.o.backoff(), lost, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, s.b.tell(ctx, "close", s.id)
+		if c == nil || c.IsClosed() {
+			return struct{}{}, s.b.tell(ctx, "close", s.id)
+		}
+		defer c.leave()
+		return struct{}{}, s.b.tellBy(ctx, c, "close", s.id)
 	})
 	if errors.Is(err, errNoSchema) {
 		return nil

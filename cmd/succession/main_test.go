@@ -65,7 +65,8 @@ type process struct {
 	cmd    *exec.Cmd
 	out    chan string // lines of standard output; closed when nothing holds it open
 	events chan event
-	stderr *bytes.Buffer // what was no event
+	texts  chan string   // lines of the log that are no events
+	stderr *bytes.Buffer // the same; it may be read when events is closed
 }
 
 // An event is a line of the log.
@@ -92,7 +93,7 @@ func start(t *testing.T, args ...string) *process {
 
 func startCommand(t *testing.T, cmd *exec.Cmd) *process {
 	t.Helper()
-	p := &process{t: t, cmd: cmd, out: make(chan string, 1000), events: make(chan event, 1000), stderr: new(bytes.Buffer)}
+	p := &process{t: t, cmd: cmd, out: make(chan string, 1000), events: make(chan event, 1000), texts: make(chan string, 1000), stderr: new(bytes.Buffer)}
 	// Pipes of our own: those of os/exec are closed by Wait, and we want to see
 	// what survives the process.
 	out, outW, err := os.Pipe()
@@ -121,6 +122,7 @@ func startCommand(t *testing.T, cmd *exec.Cmd) *process {
 			var e event
 			if json.Unmarshal(s.Bytes(), &e) != nil {
 				fmt.Fprintln(p.stderr, s.Text())
+				p.texts <- s.Text()
 				continue
 			}
 			p.events <- e
@@ -212,6 +214,22 @@ func (p *process) event(name string) event {
 			}
 		case <-timeout:
 			p.t.Fatalf("no event %q", name)
+		}
+	}
+}
+
+// says waits for a line of the log that is no event, with that text in it.
+func (p *process) says(text string) {
+	p.t.Helper()
+	timeout := time.After(patience)
+	for {
+		select {
+		case s := <-p.texts:
+			if strings.Contains(s, text) {
+				return
+			}
+		case <-timeout:
+			p.t.Fatalf("standard error does not say %q", text)
 		}
 	}
 }

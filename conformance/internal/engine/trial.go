@@ -77,7 +77,9 @@ func Exercise(ctx context.Context, c *Coordinator, r Rule) Outcome {
 		out, never := exercise(ctx, c, r)
 		reading := c.Calm.Since(began)
 		if reading.Disturbed() && !never && !out.Unable && ctx.Err() == nil {
-			disturbed = append(disturbed, reading)
+			if disturbed = append(disturbed, reading); len(disturbed) == 1 {
+				defer takeTurn(ctx)()
+			}
 			out.NotJudged = len(disturbed) == calm.Tries || c.left() < 2*c.Limit()
 			if !out.NotJudged {
 				continue
@@ -85,6 +87,20 @@ func Exercise(ctx context.Context, c *Coordinator, r Rule) Outcome {
 		}
 		out.Disturbed = disturbed
 		return out
+	}
+}
+
+// turn has whoever runs a rule again, of all coordinators of the process.
+var turn = make(chan struct{}, 1)
+
+// takeTurn waits until no other rule is run again: rules that were too much for the machine together are not begun together once more. The caller
+// gives the turn back.
+func takeTurn(ctx context.Context) (back func()) {
+	select {
+	case turn <- struct{}{}:
+		return func() { <-turn }
+	case <-ctx.Done():
+		return func() {}
 	}
 }
 
