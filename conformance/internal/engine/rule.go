@@ -11,6 +11,8 @@ type Rule struct {
 	// Most is how many requests a rule that counts them allows, if the harness does not say that for this
 	// coordinator; see [Trial.Most]. 0 for other rules.
 	Most int64
+	// Crowd says that the rule has a dozen clients or more, which come at the same time. One such rule is exercised at once.
+	Crowd bool
 }
 
 // A Fault names a fault or an ability that rules need. Package conformance documents each.

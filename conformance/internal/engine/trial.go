@@ -71,13 +71,16 @@ type abort struct{}
 // far too long. It repeats nothing when the rest of the time until the deadline may not do for one more trial.
 func Exercise(ctx context.Context, c *Coordinator, r Rule) Outcome {
 	var disturbed []calm.Reading
+	if r.Crowd {
+		defer takeTurn(ctx)()
+	}
 	for {
 		calm.Await(ctx, len(disturbed) > 0)
 		began := time.Now()
 		out, never := exercise(ctx, c, r)
 		reading := c.Calm.Since(began)
 		if reading.Disturbed() && !never && !out.Unable && ctx.Err() == nil {
-			if disturbed = append(disturbed, reading); len(disturbed) == 1 {
+			if disturbed = append(disturbed, reading); len(disturbed) == 1 && !r.Crowd {
 				defer takeTurn(ctx)()
 			}
 			out.NotJudged = len(disturbed) == calm.Tries || c.left() < 2*c.Limit()
@@ -90,11 +93,11 @@ func Exercise(ctx context.Context, c *Coordinator, r Rule) Outcome {
 	}
 }
 
-// turn has whoever runs a rule again, of all coordinators of the process.
+// turn has the rule that has a crowd, or is run again, of all coordinators of the process.
 var turn = make(chan struct{}, 1)
 
-// takeTurn waits until no other rule is run again: rules that were too much for the machine together are not begun together once more. The caller
-// gives the turn back.
+// takeTurn waits until no other rule that has a crowd, or is run again, is under way: what was too much for the machine together is not
+// begun together once more. The caller gives the turn back.
 func takeTurn(ctx context.Context) (back func()) {
 	select {
 	case turn <- struct{}{}:

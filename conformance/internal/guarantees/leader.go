@@ -51,7 +51,7 @@ var leaderRules = []engine.Rule{{
 }, {
 	ID: "G1.late", Title: "one leader when the leader is healed in the nick of time",
 	Text:  "The leaders of eleven elections, of three candidates each, are cut off and healed about when their sessions end: each at a moment of its own, from a half to one and a half times TTL + Slack. Whether or not they go on leading, no leader's Check returns nil after another has won, tokens grow, and somebody leads after recovery.",
-	Needs: []engine.Fault{engine.Cut, engine.Deadlines}, Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Cut, engine.Deadlines}, Crowd: true, Check: func(t *engine.Trial) {
 		t.Judged(history.Rules{})
 		whole := t.TTL + t.Slack
 		rest := t.Clients(2)

@@ -194,8 +194,8 @@ func observerCost(t *engine.Trial, n int) int64 {
 
 var herdRules = []engine.Rule{{
 	ID: "G5.one", Title: "one exit wakes one",
-	Text: "Twenty clients stand in line, each waits for the one in front. Five times the first leaves: the next one's Gone returns soon, and it is first. By then, and by the end, nobody else's Gone has returned.",
-	Check: func(t *engine.Trial) {
+	Text:  "Twenty clients stand in line, each waits for the one in front. Five times the first leaves: the next one's Gone returns soon, and it is first. By then, and by the end, nobody else's Gone has returned.",
+	Crowd: true, Check: func(t *engine.Trial) {
 		cs, line, waits := queue(t, 20, "")
 		t.Settles(cs...)
 		nobodyElse := func(next int) {
@@ -219,7 +219,7 @@ var herdRules = []engine.Rule{{
 }, {
 	ID: "G5.cost", Title: "a handover costs the same in a long line",
 	Text:  "The requests from Leave to the next one's Ahead are as few in a line of twenty-four as in one of four, before it or after it, give or take four: of three handovers, and of twelve in the long line, the fewest that the two of a handover send together, and for each other client the fewest that it sends during any, so that heartbeats do not count.",
-	Needs: []engine.Fault{engine.Requests}, Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Requests}, Crowd: true, Check: func(t *engine.Trial) {
 		const some = 4
 		small, large := handoverCosts(t, "", (*engine.Client).Requests)
 		if large.all() > small.all()+some {
@@ -229,7 +229,7 @@ var herdRules = []engine.Rule{{
 }, {
 	ID: "G5.bytes", Title: "a handover tells no more in a long line",
 	Text:  "Members have a value of a kibibyte. The bytes of a handover, counted as in G5.cost, are as few in a line of twenty-four as in one of four, give or take a kibibyte, and a hundred for each further member: a list of names is allowed, what they say is not.",
-	Needs: []engine.Fault{engine.Bytes}, Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Bytes}, Crowd: true, Check: func(t *engine.Trial) {
 		const some = 1024 + 20*100
 		small, large := handoverCosts(t, strings.Repeat("v", 1024), (*engine.Client).Bytes)
 		if large.all() > small.all()+some {
@@ -239,7 +239,7 @@ var herdRules = []engine.Rule{{
 }, {
 	ID: "G5.observer", Title: "an observer asks no more in a long line",
 	Text:  "Three times the first of a line leaves, and an observer sees the next one, at its slow re-check at the latest. The fewest requests that it sends for that are as few in a line of twenty-four as in one of four, give or take ten, heartbeats included.",
-	Needs: []engine.Fault{engine.Requests}, Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Requests}, Crowd: true, Check: func(t *engine.Trial) {
 		small := observerCost(t, 4)
 		large := observerCost(t, 24)
 		if large > small+10 {
