@@ -238,6 +238,9 @@ func TestStandbyIsGone(t *testing.T) {
 	p := coordtest.NewPostgres(t, &coordtest.PostgresOptions{Standby: true, Synchronous: true})
 	b := hosts(t, postgres.Options{TTL: time.Second, ConnectTimeout: time.Second}, p.Addrs()[0])
 	s, err := b.Session(t.Context())
+	for ctx := within(t, 20*time.Second); errors.Is(err, backend.ErrUnavailable); { // where processes are slow to make, it may take longer than that
+		s, err = b.Session(ctx)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
