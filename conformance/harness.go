@@ -100,7 +100,8 @@ type Harness struct {
 	Report string
 
 	// Parallel is how many rules [Check] exercises at once. 0 is one. In [Run] the -parallel
-	// flag of go test decides. Rules that disturb the whole coordinator always run alone.
+	// flag of go test decides. Rules that disturb the whole coordinator always run alone; of those with a crowd of
+	// clients, and of those that are run again, one runs at a time.
 	Parallel int
 
 	// Wrap, if not nil, is called by [Run] for each rule that is not impossible. It must call

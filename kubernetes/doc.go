@@ -55,8 +55,9 @@
 //  6. An operator who deletes a session or a member does not wait for its deadline, as on every coordinator.
 //
 // Whoever waits behind a member observes its session. Two of all sessions look at all others about once in a TTL, so that those
-// end for which nobody waits. Of n sessions the others look once in 3 TTL, or n/2 TTL if that is more, whether they are among the two: so that
-// is how soon somebody takes the part of two that have both crashed.
+// end for which nobody waits. Of n sessions the others look once in 3 TTL, or n/2 TTL if that is more, whether they are among the two: so
+// that is how soon somebody takes the part of two that have both crashed. Whoever watches a line depends on neither: it looks at the
+// sessions of the line once in one and a half TTL.
 //
 // # Beside client-go
 //

@@ -17,6 +17,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/coordinator"
+	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 	"github.com/succession-dev/succession/kubernetes"
@@ -202,4 +203,45 @@ func (b *syncBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.b.String()
+}
+
+// Who watches a line is told that its last member has crashed, also if nobody watches over all sessions.
+func TestWatchLineWithoutGuards(t *testing.T) {
+	t.Parallel()
+	k, prefix := sharedKubernetes(t), coordtest.Name(t)
+	client := func() *client {
+		c := newClient(t, k, kubernetes.Options{Prefix: prefix})
+		kubernetes.NoGuard(c.Backend)
+		c.live(t)
+		return c
+	}
+	crashes, watches := client(), client()
+	for range 12 { // the more there are, the rarer do they look at each other
+		client()
+	}
+	join(t, crashes.live(t), "e", "crashes")
+	s := watches.live(t)
+	line, err := s.Line(t.Context(), "e")
+	if err != nil || len(line.Members) != 1 {
+		t.Fatal(line, err)
+	}
+	told := make(chan error, 1)
+	go func() {
+		now, err := s.WatchLine(t.Context(), "e", line)
+		if err == nil && len(now.Members) > 0 {
+			err = fmt.Errorf("%d stand in line", len(now.Members))
+		}
+		told <- err
+	}()
+	crashes.Proxy().Kill()
+	watch := calm.Start(t)
+	select {
+	case err := <-told:
+		watch.Within(3*ttl+ttl/2, "to find the crash")
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(6 * ttl):
+		t.Fatal("nobody finds the crash")
+	}
 }

@@ -149,6 +149,18 @@ func (t *topic) tell(e event) {
 	}
 }
 
+// every is a due of await that has it look at such intervals, whatever it is told.
+func (w *waiter) every(interval time.Duration) func() time.Duration {
+	next := time.Now().Add(interval)
+	return func() time.Duration {
+		if !time.Now().Before(next) {
+			next = time.Now().Add(interval)
+			kit.Notify(w.c)
+		}
+		return time.Until(next)
+	}
+}
+
 // await calls look, and again after each event that matters, until it is done. If the caller has looked already, since is a
 // version of which it has seen all, and otherwise 0. due, which may be nil, says after what time to call due again if nothing is
 // told.

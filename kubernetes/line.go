@@ -153,7 +153,8 @@ func (s *session) head(ctx context.Context, line string) (backend.Line, error) {
 }
 
 // WatchLine blocks until other members stand in the line than in after; see [backend.Session]. It watches the line. The members
-// of a session that has ended are deleted by whoever has ended it.
+// of a session that has ended are deleted by whoever has ended it. After one and a half TTL it looks again, at the sessions too: those that
+// watch over all may have crashed with the one that nobody waits for.
 func (s *session) WatchLine(ctx context.Context, line string, after backend.Line) (l backend.Line, err error) {
 	known := make(map[string]bool)
 	for _, m := range after.Members {
@@ -177,7 +178,7 @@ func (s *session) WatchLine(ctx context.Context, line string, after backend.Line
 	err = s.hub.await(ctx, w, about, 0, func() (bool, error) {
 		l, err = s.Line(ctx, line)
 		return err == nil && !l.SameMembers(after), err
-	}, nil)
+	}, w.every(s.b.o.TTL*3/2))
 	return l, err
 }
 

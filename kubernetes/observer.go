@@ -171,12 +171,12 @@ func (s *session) watchOver() {
 			continue
 		}
 		rank := s.look(l)
-		if next = ttl * 11 / 10; rank >= guards {
+		if next = ttl * 11 / 10; rank >= s.b.guards {
 			next = max(3*ttl, time.Duration(len(l.items))*ttl/2)
 			next = next/2 + rand.N(next/2)
 			continue
 		}
-		if looks++; rank < guards && looks%8 == 1 {
+		if looks++; looks%8 == 1 {
 			s.orphans()
 		}
 	}

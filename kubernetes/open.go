@@ -28,6 +28,7 @@ type Backend struct {
 	wire     *wire
 	sessions *kit.Sessions
 	space    string // stands for the prefix in labels
+	guards   int    // how many sessions of the prefix watch over all of them
 
 	checked bool // the version of the server is known to do; only open uses it
 }
@@ -132,7 +133,7 @@ func New(cfg *rest.Config, o *Options) (*Backend, error) {
 	if err != nil {
 		return nil, driver.Wrap("open", "", err)
 	}
-	b := &Backend{o: o, wire: w, space: hash("space", o.Prefix)}
+	b := &Backend{o: o, wire: w, space: hash("space", o.Prefix), guards: guards}
 	b.sessions = kit.NewSessions(kit.Config{Scheme: driver, Open: b.open, Connect: o.ConnectTimeout, Patience: closeBound})
 	return b, nil
 }

@@ -45,11 +45,12 @@ func TestConformanceOfRecipes(t *testing.T) {
 // pooled runs the rules that need no fault behind a pooler.
 func pooled(t *testing.T, addr string) {
 	conformance.Run(t, conformance.Harness{
-		Name:    "postgres behind PgBouncer",
-		TTL:     ttl,
-		Slack:   ttl / 2,
-		Latency: 4 * time.Second,
-		Only:    []string{"L1", "L2", "L3", "L4", "L5", "L6", "L9", "L10", "Pin", "Records", "G1", "G2", "G4", "G8"},
+		Name:      "postgres behind PgBouncer",
+		TTL:       ttl,
+		Reference: reference(t),
+		Slack:     ttl / 2,
+		Latency:   4 * time.Second,
+		Only:      []string{"L1", "L2", "L3", "L4", "L5", "L6", "L9", "L10", "Pin", "Records", "G1", "G2", "G4", "G8"},
 		Open: func(context.Context) (backend.Backend, error) {
 			cfg := configOf(t, addr)
 			cfg.DialFunc = rig.DialUnlabelled

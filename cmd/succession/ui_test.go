@@ -138,9 +138,10 @@ func TestUIOfSeveral(t *testing.T) {
 	in := func(what string, do func() error, lost bool) {
 		t.Helper()
 		watch := calm.Start(t)
-		if err := do(); err != nil {
+		if err := do(); err != nil { // to start a server takes a while
 			t.Fatal(err)
 		}
+		watch.From(time.Now())
 		sees(func(_, payments report) bool {
 			return lost && payments.Lost != 0 || !lost && payments.Lost == 0 && payments.Ready
 		})
