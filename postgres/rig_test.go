@@ -4,8 +4,8 @@ package postgres_test
 
 import (
 	"context"
-	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -23,8 +23,8 @@ func reset(ctx context.Context, admin *pgconn.Config) error {
 	return err
 }
 
-// reference starts a PostgreSQL for the test, and returns a Reference of a harness to it: it writes a row, over a connection that it keeps. To
-// connect each time would take a good part of what the machine can do: see TestMain.
+// reference starts a PostgreSQL for the test, and returns a Reference of a harness to it: it writes a row, over a connection that it keeps, and
+// every other second over a new one. To connect each time would take a good part of what the machine can do: see TestMain.
 func reference(t testing.TB) func(context.Context) error {
 	t.Helper()
 	cfg := configOf(t, coordtest.NewPostgres(t, nil).Addrs()[0])
@@ -37,10 +37,16 @@ func reference(t testing.TB) func(context.Context) error {
 	if _, err := c.Exec(t.Context(), "CREATE TABLE reference (n int); INSERT INTO reference VALUES (0)").ReadAll(); err != nil {
 		t.Fatal(err)
 	}
-	var mu sync.Mutex
+	connected := time.Now()
 	return func(ctx context.Context) error {
-		mu.Lock()
-		defer mu.Unlock()
+		if time.Since(connected) > 2*time.Second {
+			fresh, err := pgconn.ConnectConfig(ctx, cfg)
+			if err != nil {
+				return err
+			}
+			c.Close(ctx)
+			c, connected = fresh, time.Now()
+		}
 		_, err := c.Exec(ctx, "UPDATE reference SET n = n + 1").ReadAll()
 		return err
 	}
