@@ -23,8 +23,8 @@ import (
 var recipes = []string{"Lock", "Queue", "Group", "Barrier", "Task", "Value", "Choice"}
 
 // TestConformance runs the rules of the line and of elections on a PostgreSQL of its own, each client behind a proxy of its own. It is not
-// parallel to the tests of the driver, which would disturb what it measures. Where processes are slow to make, see TestMain, all rules take ten
-// minutes of a processor, and those of the recipes nearly half of it: they are for ./test all.
+// parallel to the tests of the driver, which would disturb what it measures. The rules of the recipes are for ./test all, because
+// the server needs much time where processes are slow to make; see TestMain.
 func TestConformance(t *testing.T) {
 	h := one(t)
 	for _, r := range conformance.Rules() {

@@ -273,14 +273,18 @@ func (s *session) again(ctx context.Context, function string, args ...any) (answ
 	})
 }
 
-// release makes the database end the session, first over the connection that run leaves: where processes hand over, the server has to start
-// none. It tries for a TTL: then other sessions end it.
+// release makes the database end the session. It sends that over the connection that run leaves, so that the server need not start a
+// process for another; and if the answer is lost, over others. It tries for a TTL: then other sessions end the session.
 func (s *session) release(ctx context.Context) error {
 	s.b.o.Logger.Info("session ended", "session", s.id, "why", s.Ended())
 	ctx, cancel := context.WithTimeout(ctx, s.b.o.TTL)
 	defer cancel()
-	<-s.ran // soon, as its context has ended
-	c := s.main
+	var c *conn
+	select {
+	case <-s.ran: // soon, as its context has ended
+		c = s.main
+	case <-ctx.Done():
+	}
 	_, err := kit.Retry(ctx, s.b.o.backoff(), lost, func(ctx context.Context) (struct{}, error) {
 		if c == nil || c.IsClosed() {
 			return struct{}{}, s.b.tell(ctx, "close", s.id)

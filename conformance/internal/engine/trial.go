@@ -69,6 +69,7 @@ type abort struct{}
 // has passed or failed. If something happens that must never happen ([Trial.Never]), the rule fails
 // at once. Exercise returns when everything that the rule has begun has ended, or when that takes
 // far too long. It repeats nothing when the rest of the time until the deadline may not do for one more trial.
+// Of the rules that have a crowd, or are run again, one at a time is under way in the process.
 func Exercise(ctx context.Context, c *Coordinator, r Rule) Outcome {
 	var disturbed []calm.Reading
 	if r.Crowd {
@@ -93,11 +94,11 @@ func Exercise(ctx context.Context, c *Coordinator, r Rule) Outcome {
 	}
 }
 
-// turn has the rule that has a crowd, or is run again, of all coordinators of the process.
+// turn is full while a rule has the turn; see takeTurn.
 var turn = make(chan struct{}, 1)
 
-// takeTurn waits until no other rule that has a crowd, or is run again, is under way: what was too much for the machine together is not
-// begun together once more. The caller gives the turn back.
+// takeTurn waits for the turn, or until ctx ends. Rules that together were too much for the machine do not begin together again. The
+// caller gives the turn back.
 func takeTurn(ctx context.Context) (back func()) {
 	select {
 	case turn <- struct{}{}:
