@@ -15,6 +15,8 @@ type plan struct {
 	builds []*build  // in the order in which the lanes want them
 	makes  [][]*need // lists that run beside each other
 	before []*need   // those for which all lanes wait but idle ones
+	passed string    // under which name it is kept what has passed; empty if it is not
+	again  bool      // what has passed is not run
 }
 
 // A lane is a list of programs that run one after the other.
@@ -77,6 +79,10 @@ func parse(args []string, stderr io.Writer) (*plan, error) {
 		switch {
 		case arg == "--" || arg == "--idle" || arg == "--then" || arg == "--all":
 			sections = append(sections, section{kind: arg})
+		case arg == "--passed" || arg == "--again":
+			sections = append(sections, section{kind: arg})
+		case last.kind == "--passed" || last.kind == "--again":
+			p.passed, p.again = arg, last.kind == "--again"
 		case arg == "--make" || arg == "--before":
 			sections = append(sections, section{kind: arg})
 			p.makes = append(p.makes, nil)
@@ -202,6 +208,9 @@ func newBuild(arg string, needs map[string]*need, stderr io.Writer) (*build, err
 	}
 	return b, nil
 }
+
+// key tells a command from others in what is known of earlier runs.
+func (n *need) key() string { return n.name + " " + strings.Join(n.command, " ") }
 
 // lacks says why a program that needs n is not tested.
 func (n *need) lacks() error { return fmt.Errorf("it needs %s, and %w", n.name, n.err) }

@@ -31,6 +31,7 @@ type report struct {
 	mu       sync.Mutex    // of merge
 
 	passed, failed int
+	before         int // programs and checks that have passed in an earlier run, and not in this one
 
 	said  []string // of each failed test, what it has said, in short
 	times times
@@ -228,7 +229,7 @@ var logged = regexp.MustCompile(`(?m)^(    +\S+\.go:\d+: |panic: |fatal error: )
 // close prints once more which tests have failed, and why, then why tests were skipped, and the closing line. It
 // reports whether all is well.
 func (r *report) close() bool {
-	if r.passed+r.failed == 0 {
+	if r.passed+r.failed+r.before == 0 {
 		r.problem("nothing was tested")
 	}
 	if tests := r.passed + r.failed; r.calm.tooBusy(tests) {
@@ -241,6 +242,9 @@ func (r *report) close() bool {
 	}
 	r.calm.print(r.out)
 	r.skips.print(r.out)
+	if r.before > 0 {
+		fmt.Fprintf(r.out, "not run again: %d test programs and checks that have passed before, on the same files\n", r.before)
+	}
 	fmt.Fprintf(r.out, "tests: %d passed, %d failed, %d skipped\n", r.passed, r.failed, r.skips.count())
 	return r.failed == 0
 }

@@ -86,7 +86,11 @@ func (r *report) run(ctx context.Context, s *schedule, p *program, by []string) 
 	r.times.used(p.pkg, processors(tests.ProcessState))
 	s.end(p, end.Action == "pass")
 	r.add(end)
-	return errors.Join(readErr, events.Wait())
+	var keepErr error
+	if end.Action == "pass" && r.failed == 0 && len(r.calm.notJudged) == 0 {
+		keepErr = s.passed.note(p.key)
+	}
+	return errors.Join(readErr, events.Wait(), keepErr)
 }
 
 // read calls add for each event of a stream of JSON, until ctx ends: what fails then has been interrupted.

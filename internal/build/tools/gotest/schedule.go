@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -24,6 +25,7 @@ type schedule struct {
 	*plan
 	bin     string // the folder of the programs
 	history history
+	passed  *passed
 	total   int // programs
 
 	mu      sync.Mutex // of all below, and of the plan
@@ -32,8 +34,8 @@ type schedule struct {
 	done    int
 }
 
-func newSchedule(p *plan, bin string, h history) *schedule {
-	s := &schedule{plan: p, bin: bin, history: h, began: make(map[*program]time.Time)}
+func newSchedule(p *plan, bin string, h history, before *passed) *schedule {
+	s := &schedule{plan: p, bin: bin, history: h, passed: before, began: make(map[*program]time.Time)}
 	s.changed.L = &s.mu
 	for _, b := range p.builds {
 		s.total += len(b.programs)
@@ -42,18 +44,30 @@ func newSchedule(p *plan, bin string, h history) *schedule {
 }
 
 // runAll builds and runs what the arguments name. It reads from a file how long programs took in
-// earlier runs, and notes there how long they take now, unless it has no name. It ends early when ctx does.
+// earlier runs, and notes there how long they take now, unless it has no name. What has passed is kept in a folder beside that
+// file. It ends early when ctx does.
 func (r *report) runAll(ctx context.Context, args []string, historyFile string) error {
 	p, err := parse(args, r.out)
 	if err != nil {
 		return err
+	}
+	file := ""
+	if p.passed != "" && historyFile != "" {
+		file = filepath.Join(filepath.Dir(historyFile), "passed", p.passed)
+	}
+	before, err := openPassed(file, p.again)
+	if err != nil {
+		return err
+	}
+	if r.before = before.leaveOut(p); r.before > 0 {
+		fmt.Fprintf(r.out, "%d test programs and checks have passed before, on the same files, and are not run again\n", r.before)
 	}
 	bin, err := os.MkdirTemp(os.Getenv("GOTMPDIR"), "gotest-") // as go test does, as a link does not leave a file system
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(bin)
-	s := newSchedule(p, bin, readHistory(historyFile))
+	s := newSchedule(p, bin, readHistory(historyFile), before)
 	r.status = func() string { return s.status(r.failures.Load()) }
 	r.times.before = s.history.tests
 	defer r.out.keepStatus(r.status)()

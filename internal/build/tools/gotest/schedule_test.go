@@ -200,7 +200,7 @@ func TestEstimate(t *testing.T) {
 	broken := taking("broken", 100)
 	broken.state = ended
 	one, two := &lane{programs: []*program{taking("a", 4), taking("b", 3)}}, &lane{programs: []*program{taking("c", 2), broken}}
-	s := newSchedule(&plan{lanes: []*lane{one, two}, then: []*program{taking("d", 6), taking("e", 2)}}, "", h)
+	s := newSchedule(&plan{lanes: []*lane{one, two}, then: []*program{taking("d", 6), taking("e", 2)}}, "", h, new(passed))
 	s.total = 5
 	check := func(want string) {
 		t.Helper()
@@ -238,7 +238,7 @@ func TestNextBuild(t *testing.T) {
 		named := func(name string, toBuild []*need, toRun ...*need) *build {
 			return &build{module: name, needs: toBuild, programs: []*program{{needs: append(toRun, toBuild...)}}}
 		}
-		s := newSchedule(&plan{builds: []*build{named("to compile", []*need{compiler}), named("to serve", nil, server), named("free", nil)}}, "", history{})
+		s := newSchedule(&plan{builds: []*build{named("to compile", []*need{compiler}), named("to serve", nil, server), named("free", nil)}}, "", history{}, new(passed))
 		next := make(chan string)
 		go func() {
 			for b := s.nextBuild(); b != nil; b = s.nextBuild() {
