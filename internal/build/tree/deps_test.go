@@ -106,6 +106,30 @@ func TestGround(t *testing.T) {
 	}
 }
 
+// Each module names in its own go.mod and go.sum all that it and its tests link: ./test builds with the versions of one
+// workspace, where a line that is missing does not show.
+func TestModulesAreWhole(t *testing.T) {
+	later := []string{"deploy", "adapters/controllerruntime", "bench/clientgo"} // link hundreds of packages of others; ./test all builds them
+	found := 0
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		dir := filepath.Dir(path)
+		switch {
+		case err != nil:
+			return err
+		case path == "internal/build/servers" || path == ".git":
+			return fs.SkipDir
+		case d.Name() != "go.mod" || slices.Contains(later, dir):
+			return nil
+		}
+		found++
+		t.Run(dir, func(t *testing.T) { list(t, "-C", dir, "-deps", "-test", "./...") })
+		return nil
+	})
+	if err != nil || found < 10 {
+		t.Fatalf("%d modules were found: %v", found, err)
+	}
+}
+
 // What docs/deploying.md says to copy imports nothing that only this module may.
 func TestExamplesCanBeCopied(t *testing.T) {
 	const form = `{{.ImportPath}} {{join .Imports " "}} {{join .TestImports " "}} {{join .XTestImports " "}}`
