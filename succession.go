@@ -113,7 +113,7 @@ func Connect(ctx context.Context, url string) (Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	if several, ok := b.(backend.Divided); ok {
+	if several, ok := b.(interface{ Reach(context.Context) error }); ok {
 		err = several.Reach(ctx)
 	} else {
 		_, err = b.Session(ctx)

@@ -26,48 +26,24 @@ type Backend interface {
 	Close() error
 }
 
-// A Divided is a Backend that keeps each election on one of several coordinators, as package spread
-// does. A session has one end and one deadline, and these differ between coordinators. So Session
-// fails with [ErrInvalid], and each election has a backend of its own, for which package elect asks
-// by itself.
-type Divided interface {
-	Backend
-	// For returns the backend of one election, and of the records that belong to it. It does not
-	// block. The caller closes the whole, and not what For returns.
-	For(election string) Backend
-	// Reach blocks until the coordinators have said which they are. It fails if these are not the
-	// ones that this backend divides by, or, as Session does, if none of them can say.
-	Reach(ctx context.Context) error
-}
-
-// For returns the backend of one election: if b is a [Divided], that is b.For(election), and
-// otherwise b.
+// For returns the backend of one election, for a b that keeps each election on one of several
+// coordinators, as that of package spread does: b then has a method For(election string) Backend. A session
+// has one end and one deadline, and these differ between coordinators, so the Session of such a b fails
+// with [ErrInvalid]. Package elect calls For by itself. For any other b it returns b. It does not block. The
+// caller closes b, and not what For returns.
 func For(b Backend, election string) Backend {
-	if d, ok := b.(Divided); ok {
+	if d, ok := b.(interface{ For(election string) Backend }); ok {
 		return d.For(election)
 	}
 	return b
 }
 
-// A Holder is a Backend some or all of whose members are held by open files. Such a member goes as
-// soon as no process has its files open any more; there is no session time.
-type Holder interface {
-	// Hold returns files that hold m, which the session joined. If this process dies,
-	// m stands until they are closed too. Give them to a child process that does the
-	// leader's work ([os/exec.Cmd] ExtraFiles): nobody else leads before the child has
-	// ended. Leave and Close remove m nevertheless. Hold returns no files if m is not
-	// held by files. The caller closes them. Hold does not block. It fails with
-	// [ErrNotMember] if the session does not hold m.
-	Hold(m Member) ([]*os.File, error)
-}
-
 // A Session keeps members in line: they go when it ends. Its methods, except Close,
 // fail with [ErrSessionEnded] once it has ended, with [ErrUnavailable] if the
 // coordinator could not be reached or its answer was lost, and with the cause of ctx if
-// ctx ends first. It is safe for concurrent use. A driver whose coordinator has no
-// shared members, no pins, no items, or no records, embeds their substitutes of package kit in its
-// session: kit.NoShares, kit.NoPins and so on. A wrapper that embeds a Session
-// passes on all that it does not change.
+// ctx ends first. It is safe for concurrent use. A driver whose coordinator lacks something embeds its
+// substitute of package kit in its session: kit.NoShares, kit.NoPins and so on. A wrapper that embeds a
+// Session passes on all that it does not change.
 type Session interface {
 	// Join adds one member with the given value at the end of the line, and returns
 	// it (law L1). A line that does not exist comes into being.
@@ -123,15 +99,133 @@ type Session interface {
 	// line. So in a long line only one caller at a time should call it.
 	WatchLine(ctx context.Context, line string, after Line) (Line, error)
 
-	Sharer
-	Pinner
-	Items
-	Records
-	Refresher
-	Lister
-	Surveyor
-	ImportFinder
-	Dater
+	// Shared members can be first together, as readers do that share a lock (law L9). A session without
+	// them embeds kit.NoShares.
+
+	// JoinShared is Join for a member that waits only for members that are not shared (law
+	// L9).
+	JoinShared(ctx context.Context, line, value, record string) (Joined, error)
+
+	// Claim is JoinShared for a member that claims an item of another line. The value ends with
+	// a newline and the item's subject (kit.Subject). Claim fails with [ErrTaken], and leaves
+	// no member, if the item does not stand, or if another claim for it stands in front. So as long
+	// as a claim that Claim has returned stands, nobody else gets one for the item. If two sessions
+	// claim an item at the same moment, both may fail.
+	Claim(ctx context.Context, line, value, record string, item Member) (Joined, error)
+
+	// Pinned members outlive their session. A session without them embeds kit.NoPins.
+
+	// Pin makes m, which this session joined, outlive the session; m keeps its place.
+	// In the same atomic step Pin writes h as the header of m's election, if the header
+	// still has the version at ([Absent]: if there is none). Otherwise it does nothing
+	// and fails with [ErrVersion]. It fails with [ErrDenied] if another session joined
+	// m. It is not an error that m is pinned already and the header is h.
+	Pin(ctx context.Context, m Member, h Header, at Version) error
+
+	// Items are members that wait for nobody and belong to no session, such as those of a queue: each
+	// is pinned from the start, and stands until somebody removes it (law L10). A session without them
+	// embeds kit.NoItems.
+
+	// Append adds an item with the given value at the end of the line, and returns it (law
+	// L10). A line that does not exist comes into being. Append does not try again if its answer is
+	// lost. So if it fails with [ErrUnavailable], or because ctx or the session has ended, the item
+	// may stand, or come to stand: give each item a value of its own to find out.
+	Append(ctx context.Context, line, value string) (Member, error)
+
+	// Remove removes the item m if the member by, which stands in any line, still stands.
+	// The coordinator checks that in the same atomic step; otherwise nothing is removed, and
+	// Remove fails with [ErrNotMember]. It is not an error that m has gone already, if by
+	// stands. Remove fails with [ErrDenied] if m stands and is not pinned. After
+	// [ErrUnavailable] m may have gone: Remove may be repeated.
+	Remove(ctx context.Context, m, by Member) error
+
+	// Free returns the first member of the line items for which no claim stands in the line claims.
+	// It reads both at one instant, or the claims first. It fails with [ErrTaken] if there is none,
+	// and with [ErrForeign] if it meets a member that is no item, or no claim. It is as fresh as
+	// Line. If the coordinator can be asked for the first of many, the cost does not grow with the
+	// length of the line items.
+	Free(ctx context.Context, items, claims string) (Member, error)
+
+	// Records are small values, beside the lines. Names follow [CheckName]. The record with the name of an
+	// election is its [Header]. These methods block for about a round trip, except Watch. A session without
+	// them embeds kit.NoRecords.
+
+	// Get returns the record, at least as fresh as this session's last write and last Refresh. A
+	// record that does not exist has the version [Absent] and is not an error.
+	Get(ctx context.Context, name string) (Record, error)
+
+	// Put writes value, at most [MaxRecord] bytes, if the condition holds, and returns
+	// the record's new version. Otherwise it fails with [ErrVersion] or
+	// [ErrNotMember]. After [ErrUnavailable] the write may have happened: Get tells.
+	Put(ctx context.Context, name string, value []byte, cond *If) (Version, error)
+
+	// Delete removes the record if the condition holds. It is not an error that there
+	// is no record, unless the condition names a version other than [Absent].
+	Delete(ctx context.Context, name string, cond *If) error
+
+	// List returns the full names of the records directly under dir, sorted; dir
+	// follows [CheckName]. A coordinator that keeps records in folders may list a
+	// folder like a record.
+	List(ctx context.Context, dir string) ([]string, error)
+
+	// ReadAll returns the records directly under dir in the order of their names: those of List, each as fresh
+	// as by Get. They need not have been read at one instant. If the coordinator can be asked for
+	// the values of a folder, ReadAll takes as few requests for many records as for one.
+	ReadAll(ctx context.Context, dir string) ([]Record, error)
+
+	// Watch blocks until the record has another version than after, and returns the
+	// record as it then is. A slow caller may miss versions, but never the newest one.
+	// If after is 0, which is no record's version, Watch returns at once.
+	Watch(ctx context.Context, name string, after Version) (Record, error)
+
+	// Refresh returns when the session's reads, such as Get, List, Line and Head, are at least as fresh as each
+	// write that had been answered when Refresh was called, whosever it was. Without it they may be
+	// older, if the coordinator answers reads from servers that lag behind; there Refresh blocks
+	// for about a round trip. A caller that only follows changes needs no Refresh, nor does one
+	// that writes on condition, unless it finds that there is nothing to write. A session whose reads are
+	// always fresh embeds kit.AlwaysFresh.
+	Refresh(ctx context.Context) error
+
+	// The next three are for people and their tools: an election knows its name.
+
+	// Lines returns the names of all lines in which members stand, and how many stand in each. It
+	// is at least as fresh as Line. It reads the names of all members and records of the backend,
+	// without their values. It blocks for about a round trip, or for one per name if the
+	// coordinator knows no other way. A session that cannot tell embeds kit.NoLines.
+	Lines(ctx context.Context) (map[string]int, error)
+
+	// Survey returns what is at each name of the backend: the first member of the line of that name, as Head
+	// returns it, how many stand in the line, and the record of that name. A name with a record and
+	// without members, such as an election with a header where nobody stands, is in the answer too.
+	// It is at least as fresh as Line, and blocks for about a round trip. The answer is as long as
+	// all that is stored. A session that would need a request for each line embeds kit.NoSurvey: Lines
+	// and Head tell the same.
+	Survey(ctx context.Context) (map[string]Standing, error)
+
+	// Imported returns the members of a line that no session has joined, in order: somebody has imported
+	// them from elsewhere, or written them by hand. They stand for ever and are shown as pinned, until
+	// Leave removes them. People ask for them after a restore. It is at least as fresh as Line. Where only
+	// sessions can make members, the session embeds kit.NoImports.
+	Imported(ctx context.Context, line string) ([]Member, error)
+
+	// The next two are for one kind of coordinator.
+
+	// Outlived reports whether the record is older than what the line has now: the line does not
+	// exist, or it came into being, or lost its header, after the record came into being. It needs
+	// no right on either. It is for a coordinator whose rights do not cover names that nobody has taken
+	// yet: on ZooKeeper a client that may create one name on the prefix may create any. So a record beside
+	// an election, such as the copy of its fence, may come from a client without a right on the election.
+	// Elsewhere a session embeds kit.NoDates, and every such record is believed.
+	Outlived(ctx context.Context, record, line string) (bool, error)
+
+	// Hold returns files that hold m, which the session joined, where members are held by open files: such
+	// a member goes as soon as no process has its files open any more. If this process dies,
+	// m stands until they are closed too. Give them to a child process that does the
+	// leader's work ([os/exec.Cmd] ExtraFiles): nobody else leads before the child has
+	// ended. Leave and Close remove m nevertheless. The caller closes the files. Hold does not block. It
+	// fails with [ErrNotMember] if the session does not hold m. On all other coordinators a session embeds
+	// kit.NoFiles, and Hold returns none.
+	Hold(m Member) ([]*os.File, error)
 
 	// TTL is the session time that the coordinator has granted: it ends a session that
 	// it has not heard from for so long. TTL is 0 if only the end of the process ends
@@ -180,4 +274,16 @@ type Session interface {
 	// until the coordinator has confirmed that, or ctx ends. In the second case the
 	// error says that the members stand until the coordinator ends the session.
 	Close(ctx context.Context) error
+}
+
+// A Heartbeat is a request that has kept a session alive.
+type Heartbeat struct {
+	// Number tells it from all other heartbeats of the process. All callers that trace a session
+	// get the same number for the same heartbeat. 0 if the driver does not number them.
+	Number uint64
+	// RoundTrip is the time from when it was sent until it was known to count.
+	RoundTrip time.Duration
+	// Slack is how far ahead the session's Deadline was just before the heartbeat moved it; 0 if it
+	// had passed.
+	Slack time.Duration
 }

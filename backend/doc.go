@@ -140,7 +140,7 @@
 // # Fresh reads
 //
 // Where a coordinator answers reads from a server that may lag behind, as ZooKeeper does, an answer
-// may be older than a write that somebody else has already been told of. Refresh ([Refresher])
+// may be older than a write that somebody else has already been told of. Refresh ([Session])
 // makes the reads that follow it fresh. A function that asks once for the present state calls it
 // first, such as [elect.Election.Leader] and [record.Value.Get]. Three kinds of callers need no
 // Refresh: one that follows changes, because the newest state comes in any case; one that stands in
@@ -153,8 +153,8 @@
 // A coordinator may lack five things. If its sessions do not end by time, Session TTL is 0. If
 // it has no shared members, no pins, no items, or no records, its sessions embed NoShares,
 // NoPins, NoItems or NoRecords of package [kit]. Package elect works without all five; package migrate needs
-// pins and records. Five more abilities are for people, or for one kind of coordinator. Most
-// drivers embed substitutes for them: NoLines, NoSurvey, NoImports, NoDates and AlwaysFresh.
+// pins and records. Six more abilities are for people, or for one kind of coordinator. Most
+// drivers embed substitutes for them: NoLines, NoSurvey, NoImports, NoDates, NoFiles and AlwaysFresh.
 //
 // There is one kind of session, so a wrapper that embeds one passes everything on. A driver that
 // cannot watch places makes WatchPlace of Gone and Ahead ([kit.WatchPlace]), and Head of Line.

@@ -1,10 +1,5 @@
 package backend
 
-import (
-	"fmt"
-	"slices"
-)
-
 // A Member is one entry in a line. Members are values: two are the same member if they are equal in
 // all fields except Pinned.
 type Member struct {
@@ -28,10 +23,15 @@ type Member struct {
 	Pinned bool
 }
 
-// Subject names the item m in the value of a claim: by its key and its position. No other item of
-// any line has the same subject. The value of a claim ends with the subject of its item, behind a
-// newline ([Sharer] Claim).
-func (m Member) Subject() string { return fmt.Sprintf("%s %d", m.Key, m.Position) }
+// Joined is a member that was just joined, and what its join has told of its place and of a record.
+type Joined struct {
+	Member
+	Place *Place // nil if it is not known: Ahead tells
+	// Record is nil if it is not known: Get tells. It may say [Absent] also of a record that has come into
+	// being since, if the line has stood, with its header unchanged, since there was no such record. A
+	// candidate does not need such a record; see [Session] Outlived.
+	Record *Record
+}
 
 // A Line is a whole line in order, the first member first, and the election's header,
 // which was read no earlier than the members.
@@ -39,11 +39,6 @@ type Line struct {
 	Members []Member
 	Header  Header
 	Version Version // of the header; [Absent] if there is none
-}
-
-// SameMembers reports whether the same members stand in l and in o, two states of one line.
-func (l Line) SameMembers(o Line) bool {
-	return slices.EqualFunc(l.Members, o.Members, func(a, b Member) bool { return a.Key == b.Key && a.Position == b.Position })
 }
 
 // Token returns the token that m has if it leads, for people and comparisons. It returns 0 if no
@@ -54,6 +49,23 @@ func (l Line) Token(m Member) uint64 {
 		return 0
 	}
 	return token
+}
+
+// A Standing is what a survey has of one name.
+type Standing struct {
+	Stand  int    // how many stand in the line
+	First  Member // of the line; the zero value if Stand is 0
+	Record Record // its Version is [Absent] if there is none
+}
+
+// Line returns the line with its first member alone, as Head does.
+func (s Standing) Line() (l Line, err error) {
+	l.Version = s.Record.Version
+	if s.Stand > 0 {
+		l.Members = []Member{s.First}
+	}
+	l.Header, err = ParseHeader(s.Record.Value)
+	return l, err
 }
 
 // A Place says where a member stands: first, or behind another one.

@@ -1,7 +1,6 @@
 package backend
 
 import (
-	"context"
 	"fmt"
 )
 
@@ -33,39 +32,6 @@ type If struct {
 	// The coordinator checks it in the same atomic step in which it writes. So it
 	// refuses the write once another member can lead, whatever clocks do.
 	Member Member
-}
-
-// Records is a coordinator's store of small values, beside the lines. Names follow
-// [CheckName]; the record with the name of an election is its [Header]. The methods block
-// for about a round trip, except Watch.
-type Records interface {
-	// Get returns the record, at least as fresh as this session's last write and last [Refresher] Refresh. A
-	// record that does not exist has the version [Absent] and is not an error.
-	Get(ctx context.Context, name string) (Record, error)
-
-	// Put writes value, at most [MaxRecord] bytes, if the condition holds, and returns
-	// the record's new version. Otherwise it fails with [ErrVersion] or
-	// [ErrNotMember]. After [ErrUnavailable] the write may have happened: Get tells.
-	Put(ctx context.Context, name string, value []byte, cond *If) (Version, error)
-
-	// Delete removes the record if the condition holds. It is not an error that there
-	// is no record, unless the condition names a version other than [Absent].
-	Delete(ctx context.Context, name string, cond *If) error
-
-	// List returns the full names of the records directly under dir, sorted; dir
-	// follows [CheckName]. A coordinator that keeps records in folders may list a
-	// folder like a record.
-	List(ctx context.Context, dir string) ([]string, error)
-
-	// ReadAll returns the records directly under dir in the order of their names: those of List, each as fresh
-	// as by Get. They need not have been read at one instant. If the coordinator can be asked for
-	// the values of a folder, ReadAll takes as few requests for many records as for one.
-	ReadAll(ctx context.Context, dir string) ([]Record, error)
-
-	// Watch blocks until the record has another version than after, and returns the
-	// record as it then is. A slow caller may miss versions, but never the newest one.
-	// If after is 0, which is no record's version, Watch returns at once.
-	Watch(ctx context.Context, name string, after Version) (Record, error)
 }
 
 // A Header is the record of an election (law L7), stored as JSON. It has what drivers decide by, and

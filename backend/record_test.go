@@ -123,21 +123,6 @@ func TestStanding(t *testing.T) {
 	}
 }
 
-// Members are the same if both key and position are.
-func TestSameMembers(t *testing.T) {
-	line := func(key string, position uint64) backend.Line {
-		return backend.Line{Members: []backend.Member{{Key: key, Position: position}}}
-	}
-	for _, o := range []backend.Line{line("b", 1), line("a", 2), {}} {
-		if line("a", 1).SameMembers(o) {
-			t.Errorf("a at 1 is taken for %+v", o.Members)
-		}
-	}
-	if !line("a", 1).SameMembers(line("a", 1)) {
-		t.Error("a at 1 is not the same as itself")
-	}
-}
-
 // Who does not know of what the header needs does not stand in the line; that the election has moved is told first.
 func TestUnderstood(t *testing.T) {
 	m, ahead := backend.Member{Key: "b", Position: 2}, backend.Member{Key: "a", Position: 1}

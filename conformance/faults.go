@@ -189,8 +189,8 @@ const (
 	// Shares is the ability to have shared members. Without it Session JoinShared returns an
 	// error that matches [errors.ErrUnsupported].
 	Shares = engine.Shares
-	// Records is the ability to keep records. Without it the methods of
-	// [backend.Records] return an error that matches [errors.ErrUnsupported].
+	// Records is the ability to keep records. Without it Session Get, Put, Delete, List, ReadAll and
+	// Watch return an error that matches [errors.ErrUnsupported].
 	Records = engine.Records
 	// Pins is the ability to pin members. Without it Session Pin returns an
 	// error that matches [errors.ErrUnsupported].

@@ -87,6 +87,7 @@ type toySession struct {
 	kit.NoSurvey
 	kit.NoImports
 	kit.NoDates
+	kit.NoFiles
 	kit.Ender
 	c    *toy
 	done chan struct{}
@@ -212,7 +213,7 @@ func (s *toySession) Line(ctx context.Context, line string) (l backend.Line, err
 
 func (s *toySession) WatchLine(ctx context.Context, line string, after backend.Line) (l backend.Line, err error) {
 	for {
-		if l, err = s.Line(ctx, line); err != nil || !l.SameMembers(after) {
+		if l, err = s.Line(ctx, line); err != nil || !kit.SameMembers(l, after) {
 			return l, err
 		}
 		if err := s.until(ctx, line, func() (bool, error) {

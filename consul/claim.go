@@ -11,7 +11,7 @@ import (
 	"github.com/succession-dev/succession/backend/kit"
 )
 
-// Free returns the first item that nobody claims; see [backend.Items]. Of a long line of items the
+// Free returns the first item that nobody claims; see [backend.Session]. Of a long line of items the
 // session remembers the first ones, as [session.Head] does, and reads the nearest of them with the
 // claims. Only when all remembered items have gone or are taken, it reads the whole line of the
 // items, with their values. It blocks for a round trip or two.
@@ -69,7 +69,7 @@ func (s *session) withClaims(ctx context.Context, claims string, ops ...*api.KVT
 	return r, taken, nil
 }
 
-// Claim is JoinShared for a member that claims the item; see [backend.Sharer]. It reads the item
+// Claim is JoinShared for a member that claims the item; see [backend.Session]. It reads the item
 // and the other claims when the member stands. So it blocks for two round trips.
 func (s *session) Claim(ctx context.Context, line, value, record string, item backend.Member) (backend.Joined, error) {
 	at, err := s.b.o.memberPath(item)

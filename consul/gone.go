@@ -6,6 +6,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 // Gone blocks until m has gone; see [backend.Session]. It waits with a blocking query on
@@ -84,8 +85,8 @@ func (s *session) WatchLine(ctx context.Context, line string, after backend.Line
 		if err != nil {
 			return backend.Line{}, err
 		}
-		if !now.SameMembers(after) { // the list has no header
-			if now, err = s.Line(ctx, line); err != nil || !now.SameMembers(after) {
+		if !kit.SameMembers(now, after) { // the list has no header
+			if now, err = s.Line(ctx, line); err != nil || !kit.SameMembers(now, after) {
 				return now, err
 			}
 		}

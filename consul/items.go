@@ -10,7 +10,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// Append adds an item at the end of the line; see [backend.Items]. One transaction creates
+// Append adds an item at the end of the line; see [backend.Session]. One transaction creates
 // its key, locked by the session, and unlocks it: so a late request, after the end of the session,
 // does nothing. Append blocks for about a round trip.
 func (s *session) Append(ctx context.Context, line, value string) (backend.Member, error) {
@@ -31,7 +31,7 @@ func (s *session) Append(ctx context.Context, line, value string) (backend.Membe
 }
 
 // Remove deletes the item's key if by still stands, in one transaction; see
-// [backend.Items]. It blocks for one round trip, and for a few if an entry has been changed
+// [backend.Session]. It blocks for one round trip, and for a few if an entry has been changed
 // since its member joined, as by Pin.
 func (s *session) Remove(ctx context.Context, m, by backend.Member) error {
 	key, err := s.b.o.memberPath(m)

@@ -25,7 +25,7 @@ func (s *session) Join(ctx context.Context, line, value, record string) (backend
 	return s.join(ctx, line, value, record, false)
 }
 
-// JoinShared is Join for a shared member; see [backend.Sharer].
+// JoinShared is Join for a shared member; see [backend.Session].
 func (s *session) JoinShared(ctx context.Context, line, value, record string) (backend.Joined, error) {
 	return s.join(ctx, line, value, record, true)
 }

@@ -33,7 +33,7 @@ func (s *session) lineAnd(ctx context.Context, line string, ops ...*api.KVTxnOp)
 	return l, r, nil
 }
 
-// Imported returns the members that no session of this log has ever locked; see [backend.ImportFinder]. A
+// Imported returns the members that no session of this log has ever locked; see [backend.Session]. A
 // gate, a seal and an item were locked once. An import into a line in use also writes existing
 // keys: Consul then counts their locks from 0 again, but their sessions still hold them. Such a
 // member counts as imported only when its session no longer holds it. Imported blocks for about a
@@ -47,7 +47,7 @@ func (s *session) Imported(ctx context.Context, line string) ([]backend.Member, 
 	return membersOf(line, folder, slices.DeleteFunc(r.pairs, func(p *api.KVPair) bool { return p.LockIndex != 0 || p.Session != "" })), nil
 }
 
-// Lines returns the names of the lines that have members; see [backend.Lister]. It reads the names
+// Lines returns the names of the lines that have members; see [backend.Session]. It reads the names
 // of all keys below the prefix.
 func (s *session) Lines(ctx context.Context) (map[string]int, error) {
 	prefix := s.b.o.below()
@@ -67,7 +67,7 @@ func (s *session) Lines(ctx context.Context) (map[string]int, error) {
 	return lines, err
 }
 
-// Survey returns what is at each name; see [backend.Surveyor]. It reads all keys below the prefix,
+// Survey returns what is at each name; see [backend.Session]. It reads all keys below the prefix,
 // with their values.
 func (s *session) Survey(ctx context.Context) (map[string]backend.Standing, error) {
 	prefix := s.b.o.below()

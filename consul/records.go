@@ -36,7 +36,7 @@ func setOp(key string, value []byte, at backend.Version) *api.KVTxnOp {
 	return op
 }
 
-// Get returns the record; see [backend.Records].
+// Get returns the record; see [backend.Session].
 func (s *session) Get(ctx context.Context, name string) (backend.Record, error) {
 	r, _, err := s.get(ctx, name)
 	return r, err
@@ -65,7 +65,7 @@ func (s *session) get(ctx context.Context, name string) (backend.Record, uint64,
 }
 
 // Put writes the record if the condition holds, in one transaction; see
-// [backend.Records].
+// [backend.Session].
 func (s *session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
 	key := s.b.o.key(name)
 	var at backend.Version
@@ -80,7 +80,7 @@ func (s *session) Put(ctx context.Context, name string, value []byte, cond *back
 	return versionOf(p), nil
 }
 
-// Delete removes the record if the condition holds; see [backend.Records].
+// Delete removes the record if the condition holds; see [backend.Session].
 func (s *session) Delete(ctx context.Context, name string, cond *backend.If) error {
 	key := s.b.o.key(name)
 	var ops []*api.KVTxnOp
@@ -148,7 +148,7 @@ func (s *session) guarded(ctx context.Context, cond *backend.If, key string, ops
 }
 
 // List returns the full names of the records directly under dir, sorted; see
-// [backend.Records].
+// [backend.Session].
 func (s *session) List(ctx context.Context, dir string) ([]string, error) {
 	folder := s.b.o.folder(dir)
 	var keys, names []string
@@ -167,7 +167,7 @@ func (s *session) List(ctx context.Context, dir string) ([]string, error) {
 }
 
 // ReadAll returns the records directly under dir, as they are at one instant; see
-// [backend.Records]. Consul also sends the records below those.
+// [backend.Session]. Consul also sends the records below those.
 func (s *session) ReadAll(ctx context.Context, dir string) (records []backend.Record, err error) {
 	folder := s.b.o.folder(dir)
 	var pairs api.KVPairs
@@ -186,7 +186,7 @@ func (s *session) ReadAll(ctx context.Context, dir string) (records []backend.Re
 }
 
 // Watch blocks until the record has another version than after; see
-// [backend.Records].
+// [backend.Session].
 //
 // For a key that does not exist Consul returns the index of all keys. So while the store is busy, a
 // query that arrives after the next write to any key returns at once, again without a record

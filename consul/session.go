@@ -18,6 +18,7 @@ type session struct {
 	kit.AlwaysFresh // every read is consistent
 	*kit.Life
 	kit.NoDates
+	kit.NoFiles
 	b     *Backend
 	id    string // of its first session of Consul, after which its members are named
 	lease lease.Lease

@@ -104,7 +104,7 @@ func stateOf(line header.Line) (State, []Candidate) {
 }
 
 // Leader returns who leads now. If nobody does, the error is an [ErrNoLeader] that says why; see
-// [State] Err. It blocks for about one round trip, or two where [backend.Refresher] takes one.
+// [State] Err. It blocks for about one round trip, or two where Refresh of a [backend.Session] takes one.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	s, err := e.State(ctx)
 	if err == nil {
@@ -129,7 +129,7 @@ func (e *Election) State(ctx context.Context) (State, error) {
 
 // Line returns how the election stands now, and all who stand in line, in order: the leader is
 // first. It blocks for about one round trip, or for one per candidate if the coordinator knows no
-// other way. Add one for each candidate that is not ready, and one where [backend.Refresher] takes
+// other way. Add one for each candidate that is not ready, and one where Refresh of a [backend.Session] takes
 // one.
 func (e *Election) Line(ctx context.Context) (State, []Candidate, error) {
 	s, err := e.fresh(ctx)

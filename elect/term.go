@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -95,6 +96,13 @@ func (t *Term) String() string { return fmt.Sprintf("term of %q with token %d", 
 
 // Member is the leader's member. It does not block.
 func (t *Term) Member() backend.Member { return t.m }
+
+// Hold returns files that hold the leader's place, for a process that does the leader's work
+// ([os/exec.Cmd] ExtraFiles): even if this process dies, nobody else leads before the other one has closed
+// them, or has ended. Only coordinators on which the kernel keeps the places have such files, as package
+// local; on all others Hold returns none, and the work ends by SessionDeadline. The caller closes the
+// files. Hold does not block. It fails with [backend.ErrNotMember] if the leader does not stand any more.
+func (t *Term) Hold() ([]*os.File, error) { return t.s.Hold(t.m) }
 
 // Deadline is when the term ends if the coordinator does not confirm the session before,
 // on the clock of time.Now at the moment of the call. It moves ahead while all is well,
@@ -276,7 +284,7 @@ func (t *Term) Acknowledge(ctx context.Context) error {
 	}))
 }
 
-// Get returns a record of the coordinator; see [backend.Records]. It blocks for about one
+// Get returns a record of the coordinator; see [backend.Session]. It blocks for about one
 // round trip.
 func (t *Term) Get(ctx context.Context, record string) (backend.Record, error) {
 	return t.s.Get(ctx, record)
@@ -315,7 +323,7 @@ func (t *Term) own(record string) error {
 }
 
 // Remove removes an item, such as one of a queue, on condition that the leader's member still
-// stands; see [backend.Items]. It fails as Put does, and blocks for about one round trip. Its error
+// stands; see [backend.Session]. It fails as Put does, and blocks for about one round trip. Its error
 // matches [errors.ErrUnsupported] if the backend has no items.
 func (t *Term) Remove(ctx context.Context, item backend.Member) error {
 	return t.guarded(t.s.Remove(ctx, item, t.m))

@@ -13,7 +13,7 @@ import (
 	"github.com/succession-dev/succession/backend/kit"
 )
 
-// Free returns the first item that nobody claims; see [backend.Items]. It is one transaction, which
+// Free returns the first item that nobody claims; see [backend.Session]. It is one transaction, which
 // reads the claims and some items, in the order of their keys. That is nearly the order in which
 // they were appended, see [itemKey]. An item that was not read has a larger number in its key than
 // all that were, and so a larger position than that number. So the first free one of those read is
@@ -92,7 +92,7 @@ func (s *session) reach(items string, read []backend.Member, item backend.Member
 	s.reaches[items] = reach{int64(max(needed, claimed+2)), last + max(2*(last-first), 256)}
 }
 
-// Claim is JoinShared for a member that claims the item; see [backend.Sharer]. The transaction that
+// Claim is JoinShared for a member that claims the item; see [backend.Session]. The transaction that
 // creates the key demands that the item stands, and reads the other claims before. So it tells
 // whether one of them is for the same item.
 func (s *session) Claim(ctx context.Context, line, value, record string, item backend.Member) (backend.Joined, error) {

@@ -93,7 +93,6 @@ func TestGuardedWriteSilentServer(t *testing.T) {
 func TestLateCopy(t *testing.T) {
 	t.Parallel()
 	s, m, goOn := silent(t, "4s")
-	items := s.(backend.Items)
 	removed := make(map[string]bool) // by name of the record, or value of the item
 	for i := range 6 {               // some of them go to the one that stands still
 		record, value := fmt.Sprint("record", i), fmt.Sprint("item", i)
@@ -105,10 +104,10 @@ func TestLateCopy(t *testing.T) {
 		if err != nil && (removed[record] || !errors.Is(err, backend.ErrUnavailable)) {
 			t.Fatal(err)
 		}
-		item, err := items.Append(t.Context(), "items", value)
+		item, err := s.Append(t.Context(), "items", value)
 		if err == nil {
 			removed[value] = true
-			err = items.Remove(t.Context(), item, m)
+			err = s.Remove(t.Context(), item, m)
 		}
 		if err != nil && (removed[value] || !errors.Is(err, backend.ErrUnavailable)) {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 // Gone blocks until m has gone; see [backend.Session].
@@ -38,7 +39,7 @@ func (s *session) WatchLine(ctx context.Context, line string, after backend.Line
 			if l, resp, err = s.line(ctx, line, 0); err != nil {
 				return false, 0, err
 			}
-			return !l.SameMembers(after), resp.Header.Revision, nil
+			return !kit.SameMembers(l, after), resp.Header.Revision, nil
 		},
 	})
 	return l, err

@@ -9,7 +9,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// Append adds an item at the end of the line; see [backend.Items]. An item has the key of a
+// Append adds an item at the end of the line; see [backend.Session]. An item has the key of a
 // pinned member, with a revision in place of a lease. So etcd's own clients wait for
 // it as for any member.
 //
@@ -36,7 +36,7 @@ func (s *session) Append(ctx context.Context, line, value string) (m backend.Mem
 	}
 }
 
-// Remove removes the item m if by still stands; see [backend.Items].
+// Remove removes the item m if by still stands; see [backend.Session].
 func (s *session) Remove(ctx context.Context, m, by backend.Member) error {
 	key := s.b.member(m)
 	resp, err := s.guarded(ctx, txn{

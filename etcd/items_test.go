@@ -10,6 +10,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
@@ -163,7 +164,7 @@ func TestFreeInOrder(t *testing.T) {
 		if free, err := fresh.Free(t.Context(), name, name+"-claims"); err != nil || free != item {
 			t.Fatalf("free is %+v, %v; want no. %d, %+v", free, err, i, item)
 		}
-		if _, err := fresh.Claim(t.Context(), name+"-claims", "x\n"+item.Subject(), "", item); err != nil {
+		if _, err := fresh.Claim(t.Context(), name+"-claims", "x\n"+kit.Subject(item), "", item); err != nil {
 			t.Fatal(err)
 		}
 	}

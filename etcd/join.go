@@ -34,7 +34,7 @@ func (s *session) Join(ctx context.Context, line, value, record string) (backend
 	return s.join(ctx, line, value, false, s.firstLook(line, record))
 }
 
-// JoinShared is Join for a shared member; see [backend.Sharer].
+// JoinShared is Join for a shared member; see [backend.Session].
 func (s *session) JoinShared(ctx context.Context, line, value, record string) (backend.Joined, error) {
 	return s.join(ctx, line, value, true, s.firstLook(line, record))
 }

@@ -27,7 +27,7 @@ func (s *session) Head(ctx context.Context, line string) (backend.Line, error) {
 	return l, err
 }
 
-// Lines returns the names of the lines in which somebody stands; see [backend.Lister]. It reads
+// Lines returns the names of the lines in which somebody stands; see [backend.Session]. It reads
 // all keys below the prefix.
 func (s *session) Lines(ctx context.Context) (map[string]int, error) {
 	resp, err := s.read(ctx, clientv3.OpGet(s.b.o.Prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly()))
@@ -47,7 +47,7 @@ func (s *session) Lines(ctx context.Context) (map[string]int, error) {
 	return lines, nil
 }
 
-// Survey returns what is at each name; see [backend.Surveyor]. It reads all keys below the prefix,
+// Survey returns what is at each name; see [backend.Session]. It reads all keys below the prefix,
 // with their values.
 func (s *session) Survey(ctx context.Context) (map[string]backend.Standing, error) {
 	resp, err := s.read(ctx, clientv3.OpGet(s.b.o.Prefix, clientv3.WithPrefix()))

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig/etcdrig"
@@ -408,7 +409,7 @@ func TestHead(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.Members = l.Members[:min(1, len(l.Members))]
-		if !h.SameMembers(l) || h.Header != l.Header || h.Version != l.Version {
+		if !kit.SameMembers(h, l) || h.Header != l.Header || h.Version != l.Version {
 			t.Errorf("Head says %+v, and Line %+v", h, l)
 		}
 		if want != (backend.Member{}) && (len(h.Members) != 1 || h.Members[0] != want) {

@@ -13,7 +13,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// Get returns the record; see [backend.Records].
+// Get returns the record; see [backend.Session].
 func (s *session) Get(ctx context.Context, name string) (backend.Record, error) {
 	r, _, err := s.get(ctx, name)
 	return r, err
@@ -37,7 +37,7 @@ func recordOf(name string, r *pb.RangeResponse) backend.Record {
 	return record
 }
 
-// Put writes the record; see [backend.Records]. It fails with [backend.ErrInvalid] if the
+// Put writes the record; see [backend.Session]. It fails with [backend.ErrInvalid] if the
 // name is the key of a member that has a lease: writing it would take the lease away.
 func (s *session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
 	resp, err := s.write(ctx, name, cond, clientv3.OpPut(s.b.record(name), string(value)))
@@ -47,7 +47,7 @@ func (s *session) Put(ctx context.Context, name string, value []byte, cond *back
 	return backend.Version(resp.Header.Revision), nil
 }
 
-// Delete removes the record; see [backend.Records].
+// Delete removes the record; see [backend.Session].
 func (s *session) Delete(ctx context.Context, name string, cond *backend.If) error {
 	_, err := s.write(ctx, name, cond, clientv3.OpDelete(s.b.record(name)))
 	return err
@@ -122,7 +122,7 @@ func (s *session) guarded(ctx context.Context, t txn, m backend.Member, untouche
 	return resp, nil
 }
 
-// List returns the names of the records directly under dir; see [backend.Records].
+// List returns the names of the records directly under dir; see [backend.Session].
 func (s *session) List(ctx context.Context, dir string) (names []string, err error) {
 	resp, err := s.read(ctx, clientv3.OpGet(s.b.folder(dir), clientv3.WithPrefix(), clientv3.WithKeysOnly()))
 	if err != nil {
@@ -137,7 +137,7 @@ func (s *session) List(ctx context.Context, dir string) (names []string, err err
 	return names, nil
 }
 
-// ReadAll returns the records directly under dir, as they are at one instant; see [backend.Records].
+// ReadAll returns the records directly under dir, as they are at one instant; see [backend.Session].
 func (s *session) ReadAll(ctx context.Context, dir string) (records []backend.Record, err error) {
 	resp, err := s.read(ctx, clientv3.OpGet(s.b.folder(dir), clientv3.WithPrefix()))
 	if err != nil {
@@ -159,7 +159,7 @@ func (b *Backend) recordIn(dir string, kv *mvccpb.KeyValue) (name string, ok boo
 }
 
 // Watch blocks until the record has another version than after; see
-// [backend.Records].
+// [backend.Session].
 func (s *session) Watch(ctx context.Context, name string, after backend.Version) (r backend.Record, err error) {
 	if after == 0 {
 		r, _, err = s.get(ctx, name)

@@ -22,6 +22,7 @@ type session struct {
 	*kit.Life
 	kit.NoImports
 	kit.NoDates
+	kit.NoFiles
 	b      *Backend
 	id     int64 // of its first lease, which its members are named after
 	ttl    time.Duration

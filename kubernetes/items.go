@@ -10,7 +10,7 @@ import (
 	"github.com/succession-dev/succession/backend/kit"
 )
 
-// Append adds an item at the end of the line; see [backend.Items]. Its position is noted before Append returns.
+// Append adds an item at the end of the line; see [backend.Session]. Its position is noted before Append returns.
 func (s *session) Append(ctx context.Context, line, value string) (backend.Member, error) {
 	return kit.Await(ctx, s.Life, func() (m backend.Member, err error) {
 		name := randomName("item")
@@ -31,13 +31,13 @@ func (s *session) Append(ctx context.Context, line, value string) (backend.Membe
 	})
 }
 
-// Remove removes the item m if by stands; see [backend.Items]. The deletion is conditional on the version of the item. Whoever
+// Remove removes the item m if by stands; see [backend.Session]. The deletion is conditional on the version of the item. Whoever
 // claims the item next has changed that before: see [session.Claim]. If by is no claim for it, the deletion is guarded as writes
 // of records are.
 func (s *session) Remove(ctx context.Context, m, by backend.Member) error {
 	_, err := kit.Await(ctx, s.Life, func() (_ struct{}, err error) {
 		ctx := s.Context()
-		if subject, ok := kit.SubjectOf(by); !ok || subject != m.Subject() {
+		if subject, ok := kit.SubjectOf(by); !ok || subject != kit.Subject(m) {
 			var settle func()
 			if settle, err = s.enlist(ctx, by, m.Key); err != nil {
 				return struct{}{}, err
@@ -84,7 +84,7 @@ func (s *session) removeItem(ctx context.Context, m, by backend.Member) error {
 	return err
 }
 
-// Claim is JoinShared for a member that claims the item; see [backend.Sharer]. When no claim for it stands in front, it stamps
+// Claim is JoinShared for a member that claims the item; see [backend.Session]. When no claim for it stands in front, it stamps
 // the item: what an earlier claim has on its way to it is refused from then on.
 func (s *session) Claim(ctx context.Context, line, value, _ string, item backend.Member) (backend.Joined, error) {
 	return s.join(ctx, line, value, true, func(m backend.Member, made *object) error {
@@ -98,7 +98,7 @@ func (s *session) Claim(ctx context.Context, line, value, _ string, item backend
 			return err
 		}
 		for _, o := range l.items {
-			if o.position() >= m.Position || o.note(subjectNote) != item.Subject() {
+			if o.position() >= m.Position || o.note(subjectNote) != kit.Subject(item) {
 				continue
 			}
 			if stands, err := s.stands(ctx, o); err != nil || stands {
@@ -135,7 +135,7 @@ func (s *session) takeItem(ctx context.Context, item backend.Member) error {
 	return err
 }
 
-// Free returns the first item that nobody claims; see [backend.Items]. It lists the claims and then the items, and reads what the
+// Free returns the first item that nobody claims; see [backend.Session]. It lists the claims and then the items, and reads what the
 // item says.
 func (s *session) Free(ctx context.Context, items, claims string) (backend.Member, error) {
 	for {

@@ -51,7 +51,7 @@ func (s *session) Join(ctx context.Context, line, value, _ string) (backend.Join
 	return s.join(ctx, line, value, false, nil)
 }
 
-// JoinShared is Join for a shared member; see [backend.Sharer].
+// JoinShared is Join for a shared member; see [backend.Session].
 func (s *session) JoinShared(ctx context.Context, line, value, _ string) (backend.Joined, error) {
 	return s.join(ctx, line, value, true, nil)
 }

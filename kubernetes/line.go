@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 // standing returns what counts of a line, in order, and its record, read no earlier; nil for none. accept says what of the
@@ -177,12 +178,12 @@ func (s *session) WatchLine(ctx context.Context, line string, after backend.Line
 	})
 	err = s.hub.await(ctx, w, about, 0, func() (bool, error) {
 		l, err = s.Line(ctx, line)
-		return err == nil && !l.SameMembers(after), err
+		return err == nil && !kit.SameMembers(l, after), err
 	}, w.every(s.b.o.TTL*3/2))
 	return l, err
 }
 
-// Lines returns the names of the lines in which somebody stands; see [backend.Lister].
+// Lines returns the names of the lines in which somebody stands; see [backend.Session].
 func (s *session) Lines(ctx context.Context) (map[string]int, error) {
 	all, err := s.everyone(ctx, metadata)
 	if err != nil {
@@ -225,7 +226,7 @@ func (s *session) everyone(ctx context.Context, accept string) (map[string][]*ob
 	return lines, nil
 }
 
-// Survey returns what is at each name; see [backend.Surveyor]. It lists members, sessions and records, in this order.
+// Survey returns what is at each name; see [backend.Session]. It lists members, sessions and records, in this order.
 func (s *session) Survey(ctx context.Context) (map[string]backend.Standing, error) {
 	lines, err := s.everyone(ctx, whole)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/kubernetes"
 )
@@ -135,7 +136,7 @@ var callings = map[string]calling{
 	"Claim": {
 		prepare: item,
 		call: func(ctx context.Context, s backend.Session, line string, m backend.Member) error {
-			_, err := s.Claim(ctx, line+"-claims", "x\n"+m.Subject(), "", m)
+			_, err := s.Claim(ctx, line+"-claims", "x\n"+kit.Subject(m), "", m)
 			return err
 		},
 		holds: func(ctx context.Context, other backend.Session, line string, done bool) error {

@@ -12,7 +12,7 @@ import (
 	"github.com/succession-dev/succession/backend/kit"
 )
 
-// Pin makes m outlive the session, and writes the header; see [backend.Pinner]. Both are one write of the record of the line,
+// Pin makes m outlive the session, and writes the header; see [backend.Session]. Both are one write of the record of the line,
 // which m guards. Then it stamps what other writes that m guards may reach. Afterwards the member is made an item, so that nobody has
 // to read the record to know.
 func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/succession-dev/succession/backend/kit"
 )
 
-// Get returns the record; see [backend.Records].
+// Get returns the record; see [backend.Session].
 func (s *session) Get(ctx context.Context, name string) (backend.Record, error) {
 	o, err := s.record(ctx, name, whole)
 	if err != nil {
@@ -20,7 +20,7 @@ func (s *session) Get(ctx context.Context, name string) (backend.Record, error) 
 	return backend.Record{Name: name, Value: value, Version: o.recordVersion()}, err
 }
 
-// Watch blocks until the record has another version than after; see [backend.Records].
+// Watch blocks until the record has another version than after; see [backend.Session].
 func (s *session) Watch(ctx context.Context, name string, after backend.Version) (r backend.Record, err error) {
 	if after == backend.Any {
 		return s.Get(ctx, name)
@@ -33,12 +33,12 @@ func (s *session) Watch(ctx context.Context, name string, after backend.Version)
 	return r, err
 }
 
-// Put writes the record if the condition holds; see [backend.Records].
+// Put writes the record if the condition holds; see [backend.Session].
 func (s *session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
 	return s.writeRecord(ctx, name, cond, &value)
 }
 
-// Delete removes the record if the condition holds; see [backend.Records].
+// Delete removes the record if the condition holds; see [backend.Session].
 func (s *session) Delete(ctx context.Context, name string, cond *backend.If) error {
 	_, err := s.writeRecord(ctx, name, cond, nil)
 	return err
@@ -213,7 +213,7 @@ func (s *session) erase(ctx context.Context, q writing, o *object) error {
 	return err
 }
 
-// List returns the names of the records directly below dir; see [backend.Records].
+// List returns the names of the records directly below dir; see [backend.Session].
 func (s *session) List(ctx context.Context, dir string) (names []string, err error) {
 	l, err := s.below(ctx, dir, metadata)
 	for _, o := range l {
@@ -222,7 +222,7 @@ func (s *session) List(ctx context.Context, dir string) (names []string, err err
 	return names, err
 }
 
-// ReadAll returns the records directly below dir; see [backend.Records].
+// ReadAll returns the records directly below dir; see [backend.Session].
 func (s *session) ReadAll(ctx context.Context, dir string) (records []backend.Record, err error) {
 	l, err := s.below(ctx, dir, whole)
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 type session struct {
 	kit.NoImports
 	kit.NoDates
+	kit.NoFiles
 	*kit.Life
 	b    *Backend
 	name string
@@ -95,7 +96,7 @@ func (b *Backend) begin(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// Refresh makes lists as fresh as each write that was answered before; see [backend.Refresher]. It renews the session: the version of that
+// Refresh makes lists as fresh as each write that was answered before; see [backend.Session]. It renews the session: the version of that
 // write is later than theirs, and lists are asked for that one or a later one.
 func (s *session) Refresh(ctx context.Context) error {
 	_, err := kit.Await(ctx, s.Life, func() (struct{}, error) {

@@ -9,7 +9,7 @@ import (
 	"github.com/succession-dev/succession/backend/kit"
 )
 
-// Free returns the first item that nobody claims; see [backend.Items]. It tests the locks of the
+// Free returns the first item that nobody claims; see [backend.Session]. It tests the locks of the
 // claims, and reads as many items as are claimed, and one more.
 func (s *session) Free(ctx context.Context, items, claims string) (m backend.Member, err error) {
 	taken, err := s.lineOf(ctx, claims)
@@ -43,7 +43,7 @@ func (s *session) Free(ctx context.Context, items, claims string) (m backend.Mem
 	return m, err
 }
 
-// Claim is JoinShared for a member that claims the item; see [backend.Sharer]. It holds the lock of
+// Claim is JoinShared for a member that claims the item; see [backend.Session]. It holds the lock of
 // the line, and keeps the item from being removed meanwhile.
 func (s *session) Claim(ctx context.Context, line, value, _ string, item backend.Member) (backend.Joined, error) {
 	j := &joining{m: backend.Member{Line: line, Value: value, Shared: true}, served: make(chan struct{}), cancel: func() {}}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 // Gone blocks until m has gone; see [backend.Session]. It also returns if m is pinned and
@@ -84,7 +85,7 @@ func (s *session) WatchLine(ctx context.Context, line string, after backend.Line
 	}
 	err = s.follow(ctx, line, bell, func() (changed bool, err error) {
 		l, err = s.Line(ctx, line)
-		return !l.SameMembers(after), err
+		return !kit.SameMembers(l, after), err
 	})
 	return l, err
 }

@@ -9,7 +9,9 @@ import (
 	"testing"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/local"
+	"github.com/succession-dev/succession/memory"
 )
 
 // sleeper starts a process that does nothing. It inherits the files.
@@ -36,7 +38,7 @@ func TestHold(t *testing.T) {
 	_, waiting := open(t, dir)
 	w := join(t, waiting, "e", "waiting")
 
-	held, err := b.Hold(m)
+	held, err := s.Hold(m)
 	if err != nil || len(held) != 1 {
 		t.Fatal(held, err)
 	}
@@ -64,15 +66,49 @@ func TestHold(t *testing.T) {
 	}
 }
 
+// The files of a term are those of its member, and there are none where no files hold members.
+func TestTermHold(t *testing.T) {
+	dir := t.TempDir()
+	b, s := open(t, dir)
+	term, err := elect.New(b, "e", nil).Campaign(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, err := term.Hold()
+	if err != nil || len(held) != 1 {
+		t.Fatal(held, err)
+	}
+	local.Abandon(b)
+	_, other := open(t, dir)
+	if got := values(t, other, "e"); len(got) != 1 {
+		t.Errorf("%q stand in line while the files are open, want the leader", got)
+	}
+	held[0].Close()
+	if err := other.Gone(t.Context(), term.Member()); err != nil {
+		t.Error(err)
+	}
+	if _, err := term.Hold(); !errors.Is(err, backend.ErrNotMember) || s.Err() == nil {
+		t.Errorf("Hold of a term that was lost: %v, want %v", err, backend.ErrNotMember)
+	}
+	term, err = elect.New(memory.New(nil).Client("a"), "e", nil).Campaign(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer term.Resign(t.Context())
+	if held, err := term.Hold(); len(held) != 0 || err != nil {
+		t.Errorf("Hold on another coordinator: %v, %v; want none", held, err)
+	}
+}
+
 // TestHoldLeave says that Leave removes a member, whoever else has its files.
 func TestHoldLeave(t *testing.T) {
 	dir := t.TempDir()
-	b, s := open(t, dir)
-	if _, err := b.Hold(backend.Member{Line: "e", Key: "n_0000000001", Position: 1}); !errors.Is(err, backend.ErrNotMember) {
+	_, s := open(t, dir)
+	if _, err := s.Hold(backend.Member{Line: "e", Key: "n_0000000001", Position: 1}); !errors.Is(err, backend.ErrNotMember) {
 		t.Errorf("Hold of nobody's place: %v, want %v", err, backend.ErrNotMember)
 	}
 	m := join(t, s, "e", "leader")
-	held, err := b.Hold(m)
+	held, err := s.Hold(m)
 	if err != nil || len(held) != 1 {
 		t.Fatal(held, err)
 	}
@@ -83,7 +119,7 @@ func TestHoldLeave(t *testing.T) {
 	if got := values(t, s, "e"); len(got) != 0 {
 		t.Errorf("%q stand in line, want nobody", got)
 	}
-	if _, err := b.Hold(m); !errors.Is(err, backend.ErrNotMember) {
+	if _, err := s.Hold(m); !errors.Is(err, backend.ErrNotMember) {
 		t.Errorf("Hold after Leave: %v, want %v", err, backend.ErrNotMember)
 	}
 }

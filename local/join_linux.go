@@ -18,7 +18,7 @@ func (s *session) Join(ctx context.Context, line, value, record string) (backend
 	return s.joinBeside(ctx, backend.Member{Line: line, Value: value}, record)
 }
 
-// JoinShared is Join for a shared member; see [backend.Sharer].
+// JoinShared is Join for a shared member; see [backend.Session].
 func (s *session) JoinShared(ctx context.Context, line, value, record string) (backend.Joined, error) {
 	return s.joinBeside(ctx, backend.Member{Line: line, Value: value, Shared: true}, record)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// Lines returns the names of the lines in which somebody stands; see [backend.Lister]. It tests
+// Lines returns the names of the lines in which somebody stands; see [backend.Session]. It tests
 // the lock of each member.
 func (s *session) Lines(ctx context.Context) (map[string]int, error) {
 	lines := make(map[string]int)
@@ -20,7 +20,7 @@ func (s *session) Lines(ctx context.Context) (map[string]int, error) {
 	})
 }
 
-// Survey returns what is at each name; see [backend.Surveyor]. It tests the lock of each member.
+// Survey returns what is at each name; see [backend.Session]. It tests the lock of each member.
 func (s *session) Survey(ctx context.Context) (map[string]backend.Standing, error) {
 	all := make(map[string]backend.Standing)
 	return all, s.dir.walk("", func(name string) error {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -29,7 +28,6 @@ type Backend struct {
 
 var (
 	_ backend.Backend = (*Backend)(nil)
-	_ backend.Holder  = (*Backend)(nil)
 )
 
 // New returns a backend on the folder dir; empty is [DefaultDir]. If there is no folder, the first
@@ -92,19 +90,6 @@ func (b *Backend) open(context.Context) (kit.Session, error) {
 	}
 	b.watches.start()
 	return newSession(b, f), nil
-}
-
-// Hold implements [backend.Holder]. It returns one file.
-func (b *Backend) Hold(m backend.Member) ([]*os.File, error) {
-	s, _ := b.sessions.Newest().(*session)
-	if s == nil {
-		return nil, wrap("hold", m.Line, backend.ErrNotMember)
-	}
-	file, err := s.hold(m)
-	if err != nil {
-		return nil, wrap("hold", m.Line, err)
-	}
-	return []*os.File{file}, nil
 }
 
 // Close ends the session, removes those of its members that are not pinned, and releases

@@ -12,7 +12,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// Get returns the record; see [backend.Records].
+// Get returns the record; see [backend.Session].
 func (s *session) Get(_ context.Context, name string) (backend.Record, error) {
 	st, _, err := s.dir.record(name)
 	if err != nil {
@@ -21,7 +21,7 @@ func (s *session) Get(_ context.Context, name string) (backend.Record, error) {
 	return backend.Record{Name: name, Value: st.record, Version: st.version}, nil
 }
 
-// Put writes the record if the condition holds; see [backend.Records]. The value is on disk
+// Put writes the record if the condition holds; see [backend.Session]. The value is on disk
 // when Put returns.
 func (s *session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (v backend.Version, err error) {
 	err = s.change(ctx, name, cond, func(ctx context.Context, h *hold, im *image) error {
@@ -43,7 +43,7 @@ func (s *session) Put(ctx context.Context, name string, value []byte, cond *back
 	return v, err
 }
 
-// Delete removes the record if the condition holds; see [backend.Records].
+// Delete removes the record if the condition holds; see [backend.Session].
 func (s *session) Delete(ctx context.Context, name string, cond *backend.If) error {
 	return s.change(ctx, name, cond, func(_ context.Context, _ *hold, im *image) error {
 		if im.version == backend.Absent {
@@ -116,7 +116,7 @@ func (f *folder) guard(m backend.Member) error {
 }
 
 // List returns the names of the records directly under dir; see
-// [backend.Records]. It reads each of them.
+// [backend.Session]. It reads each of them.
 func (s *session) List(ctx context.Context, dir string) (names []string, err error) {
 	records, err := s.ReadAll(ctx, dir)
 	for _, r := range records {
@@ -125,7 +125,7 @@ func (s *session) List(ctx context.Context, dir string) (names []string, err err
 	return names, err
 }
 
-// ReadAll returns the records directly under dir; see [backend.Records].
+// ReadAll returns the records directly under dir; see [backend.Session].
 func (s *session) ReadAll(_ context.Context, dir string) ([]backend.Record, error) {
 	steps, err := s.dir.steps(dir)
 	if err != nil {
@@ -147,7 +147,7 @@ func (s *session) ReadAll(_ context.Context, dir string) ([]backend.Record, erro
 }
 
 // Watch blocks until the record has another version than after; see
-// [backend.Records].
+// [backend.Session].
 func (s *session) Watch(ctx context.Context, name string, after backend.Version) (r backend.Record, err error) {
 	err = s.follow(ctx, name, newBell(), func() (changed bool, err error) {
 		r, err = s.Get(ctx, name)

@@ -94,12 +94,17 @@ func (s *session) write(ctx context.Context, fn func(ctx context.Context, h *hol
 	return err
 }
 
-func (s *session) hold(m backend.Member) (*os.File, error) {
+// Hold returns a file that holds m: the FIFO of its place, open once more; see [backend.Session].
+func (s *session) Hold(m backend.Member) ([]*os.File, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.places[m.Position]
 	if p == nil || p.line != m.Line {
-		return nil, backend.ErrNotMember
+		return nil, wrap("hold", m.Line, backend.ErrNotMember)
 	}
-	return p.hold()
+	file, err := p.hold()
+	if err != nil {
+		return nil, wrap("hold", m.Line, err)
+	}
+	return []*os.File{file}, nil
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/succession-dev/succession/backend/kit"
 )
 
-// Append adds an item at the end of the line; see [backend.Items].
+// Append adds an item at the end of the line; see [backend.Session].
 func (s *session) Append(ctx context.Context, line, value string) (backend.Member, error) {
 	return ask[backend.Member](ctx, s, OpAppend, line, backend.CheckValue(value), func() *call {
 		return s.send(OpAppend, lostUnknown, func(*lease) (any, error) {
@@ -16,7 +16,7 @@ func (s *session) Append(ctx context.Context, line, value string) (backend.Membe
 	})
 }
 
-// Remove removes the item m if by still stands; see [backend.Items].
+// Remove removes the item m if by still stands; see [backend.Session].
 func (s *session) Remove(ctx context.Context, m, by backend.Member) error {
 	_, err := ask[any](ctx, s, OpRemove, m.Line, backend.CheckName(by.Line), func() *call {
 		return s.send(OpRemove, lostUnknown, func(*lease) (any, error) {
@@ -26,7 +26,7 @@ func (s *session) Remove(ctx context.Context, m, by backend.Member) error {
 	return err
 }
 
-// Free returns the first item that nobody claims; see [backend.Items].
+// Free returns the first item that nobody claims; see [backend.Session].
 func (s *session) Free(ctx context.Context, items, claims string) (backend.Member, error) {
 	return ask[backend.Member](ctx, s, OpFree, items, backend.CheckName(claims), func() *call {
 		return s.send(OpFree, lostAgain, func(*lease) (any, error) {
@@ -39,7 +39,7 @@ func (s *session) Free(ctx context.Context, items, claims string) (backend.Membe
 	})
 }
 
-// Claim adds a member that claims the item; see [backend.Items].
+// Claim adds a member that claims the item; see [backend.Session].
 func (s *session) Claim(ctx context.Context, line, value, record string, item backend.Member) (backend.Joined, error) {
 	m := backend.Member{Line: line, Value: value, Shared: true}
 	return s.joinIf(ctx, OpClaim, m, record, kit.CheckClaim(value, item), func(st *store) error {

@@ -15,7 +15,7 @@ func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
 	})
 }
 
-// Lines returns the names of the lines in which somebody stands; see [backend.Lister].
+// Lines returns the names of the lines in which somebody stands; see [backend.Session].
 func (s *session) Lines(ctx context.Context) (map[string]int, error) {
 	v, err := s.ask(ctx, func() *call {
 		return s.send(OpLines, lostAgain, func(*lease) (any, error) {
@@ -28,7 +28,7 @@ func (s *session) Lines(ctx context.Context) (map[string]int, error) {
 	return v.(map[string]int), nil
 }
 
-// Survey returns what is at each name; see [backend.Surveyor].
+// Survey returns what is at each name; see [backend.Session].
 func (s *session) Survey(ctx context.Context) (map[string]backend.Standing, error) {
 	v, err := s.ask(ctx, func() *call {
 		return s.send(OpSurvey, lostAgain, func(*lease) (any, error) {

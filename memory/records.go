@@ -7,7 +7,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// Get returns the record; see [backend.Records].
+// Get returns the record; see [backend.Session].
 func (s *session) Get(ctx context.Context, name string) (backend.Record, error) {
 	return ask[backend.Record](ctx, s, OpGet, name, nil, func() *call {
 		return s.send(OpGet, lostAgain, func(*lease) (any, error) {
@@ -16,7 +16,7 @@ func (s *session) Get(ctx context.Context, name string) (backend.Record, error) 
 	})
 }
 
-// Refresh has nothing to do, because there is one copy of the data; see [backend.Refresher].
+// Refresh has nothing to do, because there is one copy of the data; see [backend.Session].
 func (s *session) Refresh(ctx context.Context) error {
 	if err := s.Err(); err != nil {
 		return err
@@ -24,7 +24,7 @@ func (s *session) Refresh(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// Put writes the record if the condition holds; see [backend.Records].
+// Put writes the record if the condition holds; see [backend.Session].
 func (s *session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
 	value, cond = slices.Clone(value), cloneIf(cond)
 	return ask[backend.Version](ctx, s, OpPut, name, backend.CheckRecord(value), func() *call {
@@ -34,7 +34,7 @@ func (s *session) Put(ctx context.Context, name string, value []byte, cond *back
 	})
 }
 
-// Delete removes the record if the condition holds; see [backend.Records].
+// Delete removes the record if the condition holds; see [backend.Session].
 func (s *session) Delete(ctx context.Context, name string, cond *backend.If) error {
 	cond = cloneIf(cond)
 	_, err := ask[any](ctx, s, OpDelete, name, nil, func() *call {
@@ -56,7 +56,7 @@ func cloneIf(cond *backend.If) *backend.If {
 }
 
 // List returns the full names of the records directly under dir, sorted; see
-// [backend.Records].
+// [backend.Session].
 func (s *session) List(ctx context.Context, dir string) ([]string, error) {
 	return ask[[]string](ctx, s, OpList, dir, nil, func() *call {
 		return s.send(OpList, lostAgain, func(*lease) (any, error) {
@@ -65,7 +65,7 @@ func (s *session) List(ctx context.Context, dir string) ([]string, error) {
 	})
 }
 
-// ReadAll returns the records directly under dir, as they are at one instant; see [backend.Records].
+// ReadAll returns the records directly under dir, as they are at one instant; see [backend.Session].
 func (s *session) ReadAll(ctx context.Context, dir string) ([]backend.Record, error) {
 	return ask[[]backend.Record](ctx, s, OpReadAll, dir, nil, func() *call {
 		return s.send(OpReadAll, lostAgain, func(*lease) (any, error) {
@@ -75,7 +75,7 @@ func (s *session) ReadAll(ctx context.Context, dir string) ([]backend.Record, er
 }
 
 // Watch blocks until the record has another version than after; see
-// [backend.Records].
+// [backend.Session].
 func (s *session) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
 	on := poll{topic: topic{event: eventRecord, name: name}, after: after}
 	r, err := ask[backend.Record](ctx, s, OpWatch, name, nil, func() *call {

@@ -17,6 +17,7 @@ import (
 type session struct {
 	kit.NoImports
 	kit.NoDates
+	kit.NoFiles
 
 	b  *Backend
 	id uint64

@@ -267,7 +267,7 @@ func (st *store) survey() map[string]backend.Standing {
 // watchLine returns errWait as long as the same members stand in the line as in after.
 func (st *store) watchLine(name string, after backend.Line) (backend.Line, error) {
 	l, err := st.line(name)
-	if err == nil && l.SameMembers(after) {
+	if err == nil && kit.SameMembers(l, after) {
 		return backend.Line{}, errWait
 	}
 	return l, err

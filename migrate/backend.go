@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
@@ -74,7 +73,6 @@ type Backend struct {
 
 var (
 	_ backend.Backend = (*Backend)(nil)
-	_ backend.Holder  = (*Backend)(nil)
 )
 
 // New returns a backend for elections that move between from and to. It owns both from now on:
@@ -116,10 +114,6 @@ func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
 	}
 	return b.composite.Session(ctx)
 }
-
-// Hold implements [backend.Holder]: it returns the files of the coordinators on which m stands at
-// the moment of the call.
-func (b *Backend) Hold(m backend.Member) ([]*os.File, error) { return b.composite.Hold(m) }
 
 // Close ends the session and closes both backends, at the same time; see
 // [backend.Backend].

@@ -38,9 +38,6 @@ func TestHold(t *testing.T) {
 	b := migrate.New(sub[0], sub[1], &migrate.Options{From: "local:" + dirs[0], To: "local:" + dirs[1]})
 	defer b.Close()
 	stranger := backend.Member{Line: election, Key: "n_0000000001", Position: 1}
-	if _, err := b.Hold(stranger); !errors.Is(err, backend.ErrNotMember) {
-		t.Errorf("Hold without a session: %v, want %v", err, backend.ErrNotMember)
-	}
 	if _, err := b.Begin(t.Context(), election); err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +45,7 @@ func TestHold(t *testing.T) {
 	// holds checks which coordinators' members the files are that hold m's place.
 	holds := func(when string, sides ...int) {
 		t.Helper()
-		files, err := b.Hold(m)
+		files, err := s.Hold(m)
 		if err != nil || len(files) != len(sides) {
 			t.Fatalf("%s: Hold: %d files, %v; want %d", when, len(files), err, len(sides))
 		}
@@ -70,7 +67,7 @@ func TestHold(t *testing.T) {
 	}
 	m.Value = "leader"
 	holds("before the cutover", 0, 1)
-	if _, err := b.Hold(stranger); !errors.Is(err, backend.ErrNotMember) {
+	if _, err := s.Hold(stranger); !errors.Is(err, backend.ErrNotMember) {
 		t.Errorf("Hold of a stranger's place: %v, want %v", err, backend.ErrNotMember)
 	}
 	gone := make(chan error, 1)
@@ -85,7 +82,7 @@ func TestHold(t *testing.T) {
 	if err := <-gone; err != nil {
 		t.Error(err)
 	}
-	if files, err := b.Hold(m); len(files) > 0 {
+	if files, err := s.Hold(m); len(files) > 0 {
 		t.Errorf("Hold after Leave: %d files, %v; want none", len(files), err)
 	}
 }
@@ -109,8 +106,8 @@ func TestHoldOfNothing(t *testing.T) {
 	dir, old := folder(t)
 	b := migrate.New(old, memory.New(nil).Client("a"), &migrate.Options{From: "local:" + dir, To: newURL, Begin: true})
 	defer b.Close()
-	_, m := leading(t.Context(), t, b)
-	files, err := b.Hold(m)
+	s, m := leading(t.Context(), t, b)
+	files, err := s.Hold(m)
 	if err != nil || len(files) != 1 {
 		t.Fatalf("Hold: %d files, %v; want that of the folder", len(files), err)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/succession-dev/succession/backend/kit"
 )
 
-// Append adds an item at the end of the line; see [backend.Items].
+// Append adds an item at the end of the line; see [backend.Session].
 func (s *session) Append(ctx context.Context, line, value string) (backend.Member, error) {
 	a, err := s.once(ctx, "append", line, []byte(value))
 	if err != nil {
@@ -20,13 +20,13 @@ func (s *session) Append(ctx context.Context, line, value string) (backend.Membe
 	return m, r.err()
 }
 
-// Remove removes the item m if by still stands; see [backend.Items].
+// Remove removes the item m if by still stands; see [backend.Session].
 func (s *session) Remove(ctx context.Context, m, by backend.Member) error {
 	_, err := s.once(ctx, "remove", m.Line, m.Position, by.Line, by.Position)
 	return err
 }
 
-// Free returns the first item that nobody claims; see [backend.Items].
+// Free returns the first item that nobody claims; see [backend.Session].
 func (s *session) Free(ctx context.Context, items, claims string) (backend.Member, error) {
 	a, err := s.repeat(ctx, "free", items, claims)
 	if err != nil {

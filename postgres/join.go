@@ -29,12 +29,12 @@ func (s *session) Join(ctx context.Context, line, value, record string) (backend
 	return s.join(ctx, joining{line: line, value: value, record: record})
 }
 
-// JoinShared is Join for a shared member; see [backend.Sharer].
+// JoinShared is Join for a shared member; see [backend.Session].
 func (s *session) JoinShared(ctx context.Context, line, value, record string) (backend.Joined, error) {
 	return s.join(ctx, joining{line: line, value: value, record: record, shared: true})
 }
 
-// Claim is JoinShared for a member that claims the item; see [backend.Sharer]. The transaction
+// Claim is JoinShared for a member that claims the item; see [backend.Session]. The transaction
 // demands that the item stands, and that no other claim for it does. Claims of one line come one
 // after the other.
 func (s *session) Claim(ctx context.Context, line, value, record string, item backend.Member) (backend.Joined, error) {

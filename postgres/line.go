@@ -47,7 +47,7 @@ func (s *session) line(ctx context.Context, line string, most int, send func(con
 	return l, err
 }
 
-// Lines returns the names of the lines in which somebody stands; see [backend.Lister].
+// Lines returns the names of the lines in which somebody stands; see [backend.Session].
 func (s *session) Lines(ctx context.Context) (map[string]int, error) {
 	a, err := s.repeat(ctx, "lines")
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *session) Lines(ctx context.Context) (map[string]int, error) {
 	return lines, nil
 }
 
-// Survey returns what is at each name; see [backend.Surveyor].
+// Survey returns what is at each name; see [backend.Session].
 func (s *session) Survey(ctx context.Context) (map[string]backend.Standing, error) {
 	a, err := s.repeat(ctx, "survey")
 	if err != nil {
@@ -96,7 +96,7 @@ func (s *session) Survey(ctx context.Context) (map[string]backend.Standing, erro
 }
 
 // Imported returns the members that somebody has written into the table by hand; see
-// [backend.ImportFinder]. A gate, a seal and an item were joined or appended once, and their rows
+// [backend.Session]. A gate, a seal and an item were joined or appended once, and their rows
 // tell.
 func (s *session) Imported(ctx context.Context, line string) (members []backend.Member, err error) {
 	a, err := s.repeat(ctx, "imported", line)
@@ -118,13 +118,13 @@ func (s *session) Imported(ctx context.Context, line string) (members []backend.
 func (s *session) WatchLine(ctx context.Context, line string, after backend.Line) (l backend.Line, err error) {
 	err = s.watch(ctx, []string{lineChannel(line)}, nil, func() (bool, error) {
 		l, err = s.line(ctx, line, math.MaxInt32, s.look)
-		return err == nil && !l.SameMembers(after), err
+		return err == nil && !kit.SameMembers(l, after), err
 	})
 	return l, err
 }
 
 // Pin makes m outlive the session, and writes the header in the same transaction; see
-// [backend.Pinner]. It may be repeated.
+// [backend.Session]. It may be repeated.
 func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
 	s.pins.Begin(m)
 	_, err := kit.Await(ctx, s.Life, func() (answer, error) {

@@ -6,7 +6,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// Get returns the record; see [backend.Records].
+// Get returns the record; see [backend.Session].
 func (s *session) Get(ctx context.Context, name string) (backend.Record, error) {
 	return s.get(ctx, name, s.repeat)
 }
@@ -22,7 +22,7 @@ func (s *session) get(ctx context.Context, name string, send func(context.Contex
 	return record, r.err()
 }
 
-// Watch blocks until the record has another version than after; see [backend.Records].
+// Watch blocks until the record has another version than after; see [backend.Session].
 func (s *session) Watch(ctx context.Context, name string, after backend.Version) (r backend.Record, err error) {
 	if after == backend.Any {
 		return s.Get(ctx, name)
@@ -34,7 +34,7 @@ func (s *session) Watch(ctx context.Context, name string, after backend.Version)
 	return r, err
 }
 
-// Put writes the record if the condition holds; see [backend.Records].
+// Put writes the record if the condition holds; see [backend.Session].
 func (s *session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
 	if value == nil {
 		value = []byte{}
@@ -42,7 +42,7 @@ func (s *session) Put(ctx context.Context, name string, value []byte, cond *back
 	return s.write(ctx, name, value, cond)
 }
 
-// Delete removes the record if the condition holds; see [backend.Records].
+// Delete removes the record if the condition holds; see [backend.Session].
 func (s *session) Delete(ctx context.Context, name string, cond *backend.If) error {
 	_, err := s.write(ctx, name, nil, cond)
 	return err
@@ -68,7 +68,7 @@ func (s *session) write(ctx context.Context, name string, value any, cond *backe
 	return written, r.err()
 }
 
-// List returns the names of the records directly below dir; see [backend.Records].
+// List returns the names of the records directly below dir; see [backend.Session].
 func (s *session) List(ctx context.Context, dir string) ([]string, error) {
 	records, err := s.list(ctx, dir, false)
 	var names []string
@@ -78,7 +78,7 @@ func (s *session) List(ctx context.Context, dir string) ([]string, error) {
 	return names, err
 }
 
-// ReadAll returns the records directly below dir; see [backend.Records].
+// ReadAll returns the records directly below dir; see [backend.Session].
 func (s *session) ReadAll(ctx context.Context, dir string) ([]backend.Record, error) {
 	return s.list(ctx, dir, true)
 }

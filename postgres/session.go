@@ -23,6 +23,7 @@ import (
 type session struct {
 	kit.AlwaysFresh // there is one primary
 	kit.NoDates
+	kit.NoFiles
 	*kit.Life
 	b  *Backend
 	id string

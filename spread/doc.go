@@ -7,7 +7,7 @@
 //
 // or, by URL, spread:/etc/app/clusters.json, or with the list in the URL
 // spread:?to=east=etcd://e1,e2,e3&to=west=zookeeper://w1,w2,w3. A program that takes any URL calls
-// [For] with the backend that it has opened.
+// [backend.For] with the backend that it has opened.
 //
 // # Why this is a map from names to backends
 //

@@ -41,7 +41,7 @@ type Backend struct {
 	closed   bool
 }
 
-var _ backend.Divided = (*Backend)(nil)
+var _ backend.Backend = (*Backend)(nil)
 
 // New returns a handle on the clusters that source lists. It does not block and does not connect:
 // the first call that needs the list reports what is wrong with it. The caller closes it.
@@ -69,7 +69,7 @@ func New(source Source, o *Options) *Backend {
 // records that its leaders write. It has no other line, no shared members and no items. Its first
 // session gives the election a home. The caller closes b, and not what For returns.
 func (b *Backend) For(election string) backend.Backend {
-	return &view{b: b, election: election, own: make(map[backend.Member]backend.Backend)}
+	return &view{b: b, election: election}
 }
 
 // Reach asks the clusters which they are. It fails if that is not as the list says, or if no cluster can tell.

@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"sync"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/internal/again"
-	"github.com/succession-dev/succession/internal/lazy"
 	"github.com/succession-dev/succession/migrate"
 )
 
@@ -18,15 +15,9 @@ import (
 type view struct {
 	b        *Backend
 	election string
-
-	mu  sync.Mutex
-	own map[backend.Member]backend.Backend // the members that were joined, each with the backend that holds it
 }
 
-var (
-	_ backend.Backend = (*view)(nil)
-	_ backend.Holder  = (*view)(nil)
-)
+var _ backend.Backend = (*view)(nil)
 
 // Session returns the live session with the cluster that the election lives on; see
 // [backend.Backend]. All elections of a process that live on one cluster share it.
@@ -43,32 +34,7 @@ func (v *view) Session(ctx context.Context) (backend.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &session{Session: s, v: v, h: h, by: sub}, nil
-}
-
-// Hold returns files that hold m, if the cluster that it stands on has such files; see
-// [backend.Holder].
-func (v *view) Hold(m backend.Member) ([]*os.File, error) {
-	v.mu.Lock()
-	by := v.own[identity(m)]
-	v.mu.Unlock()
-	if by == nil {
-		return nil, wrap("hold", v.election, backend.ErrNotMember)
-	}
-	if c, ok := by.(*lazy.Backend); ok {
-		by = c.Opened()
-	}
-	h, ok := by.(backend.Holder)
-	if !ok {
-		return nil, nil
-	}
-	return h.Hold(m)
-}
-
-// identity returns the fields by which a member is known: its value, and whether it is pinned, may
-// differ.
-func identity(m backend.Member) backend.Member {
-	return backend.Member{Line: m.Line, Key: m.Key, Position: m.Position}
+	return &session{Session: s, v: v, h: h}, nil
 }
 
 // Unwrap returns the backend that all elections share, so that an outage is logged once for all of
@@ -82,9 +48,8 @@ func (v *view) Close() error { return nil }
 // home, a candidate that waits in line joins again. A leader is not disturbed.
 type session struct {
 	backend.Session
-	v  *view
-	h  *home
-	by backend.Backend
+	v *view
+	h *home
 }
 
 func (s *session) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
@@ -92,23 +57,7 @@ func (s *session) Join(ctx context.Context, line, value, record string) (backend
 		return backend.Joined{}, wrap("join", line, fmt.Errorf("%w line: this is the backend of %s, which may live on another cluster; call For(%[3]q)", backend.ErrInvalid, s.v.election, line))
 	}
 	j, err := s.Session.Join(ctx, line, value, record)
-	if err != nil {
-		return j, s.again(ctx, err)
-	}
-	s.v.mu.Lock()
-	defer s.v.mu.Unlock()
-	s.v.own[identity(j.Member)] = s.by
-	return j, nil
-}
-
-func (s *session) Leave(ctx context.Context, m backend.Member) error {
-	err := s.Session.Leave(ctx, m)
-	if err == nil || errors.Is(err, backend.ErrSessionEnded) {
-		s.v.mu.Lock()
-		defer s.v.mu.Unlock()
-		delete(s.v.own, identity(m))
-	}
-	return err
+	return j, s.again(ctx, err)
 }
 
 func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {

@@ -6,6 +6,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/zookeeper/internal/wire"
 )
 
@@ -69,7 +70,7 @@ func (s *session) WatchLine(ctx context.Context, line string, after backend.Line
 		if passing(err) {
 			l, err = s.Line(ctx, line)
 		}
-		return !l.SameMembers(after), err
+		return !kit.SameMembers(l, after), err
 	})
 	return l, err
 }

@@ -48,7 +48,7 @@ func (s *session) Join(ctx context.Context, line, value, record string) (backend
 	return s.join(ctx, &join{name: line, prefix: s.options.namePrefix(), value: value, record: record})
 }
 
-// JoinShared implements [backend.Sharer]. It fails with [errors.ErrUnsupported] if the
+// JoinShared implements [backend.Session]. It fails with [errors.ErrUnsupported] if the
 // candidates that [Options] As names do not see shared members.
 func (s *session) JoinShared(ctx context.Context, line, value, record string) (backend.Joined, error) {
 	prefix, err := s.options.sharedPrefix()

@@ -9,7 +9,7 @@ import (
 	"github.com/succession-dev/succession/backend/kit"
 )
 
-// Lines returns the names of the lines in which somebody stands; see [backend.Lister]. ZooKeeper
+// Lines returns the names of the lines in which somebody stands; see [backend.Session]. ZooKeeper
 // lists the children of one znode at a time, so this is a request for each znode below the prefix
 // that is no member. Those of one level go out together.
 func (s *session) Lines(ctx context.Context) (map[string]int, error) {

@@ -20,6 +20,7 @@ type session struct {
 	*kit.Life
 	kit.NoImports
 	kit.NoSurvey
+	kit.NoFiles
 	backend *Backend
 	options *Options
 	link    *wire.Link

@@ -252,9 +252,9 @@ func Retry[T any](ctx context.Context, pause backoff.Backoff, passing func(error
 	}
 }
 
-// ReadEach is [backend.Records] ReadAll for a coordinator that cannot be asked for the values of a
+// ReadEach is [backend.Session] ReadAll for a coordinator that cannot be asked for the values of a
 // folder: it reads each record that List names, one after the other.
-func ReadEach(ctx context.Context, s backend.Records, dir string) ([]backend.Record, error) {
+func ReadEach(ctx context.Context, s backend.Session, dir string) ([]backend.Record, error) {
 	names, err := s.List(ctx, dir)
 	if err != nil {
 		return nil, err

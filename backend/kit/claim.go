@@ -7,6 +7,10 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
+// Subject names an item in the value of a claim: by its key and its position. No other item of any line
+// has the same subject. The value of a claim ends with the subject of its item, behind a newline.
+func Subject(item backend.Member) string { return fmt.Sprintf("%s %d", item.Key, item.Position) }
+
 // SubjectOf returns the subject of the item that a claim is for, or false if the member is no claim.
 func SubjectOf(claim backend.Member) (subject string, ok bool) {
 	at := strings.LastIndexByte(claim.Value, '\n')
@@ -18,8 +22,8 @@ func CheckClaim(value string, item backend.Member) error {
 	if err := backend.CheckName(item.Line); err != nil {
 		return err
 	}
-	if !strings.HasSuffix(value, "\n"+item.Subject()) {
-		return fmt.Errorf("%w value %.40q of a claim: it must end with a newline and %q, which is its item", backend.ErrInvalid, value, item.Subject())
+	if !strings.HasSuffix(value, "\n"+Subject(item)) {
+		return fmt.Errorf("%w value %.40q of a claim: it must end with a newline and %q, which is its item", backend.ErrInvalid, value, Subject(item))
 	}
 	return backend.CheckValue(value)
 }
@@ -42,7 +46,7 @@ func FirstFree(items, claims []backend.Member) (item backend.Member, free bool, 
 		if !m.Pinned {
 			return item, false, Foreign(m, "item")
 		}
-		if !taken[m.Subject()] {
+		if !taken[Subject(m)] {
 			return m, true, nil
 		}
 	}

@@ -88,7 +88,7 @@ func TestContract(t *testing.T) {
 				switch in := m.Type.In(i); {
 				case in == reflect.TypeFor[string]():
 					if strings++; m.Name == "Claim" && strings == 2 {
-						args = append(args, reflect.ValueOf("web-1\n"+item.Subject()))
+						args = append(args, reflect.ValueOf("web-1\n"+kit.Subject(item)))
 					} else {
 						args = append(args, reflect.ValueOf(name))
 					}
@@ -400,7 +400,7 @@ func TestReadEach(t *testing.T) {
 
 // rest has the other methods of records; they lie deeper.
 type rest struct{ restOf }
-type restOf struct{ backend.Records }
+type restOf struct{ backend.Session }
 
 // What cannot be opened is nil.
 func TestOpener(t *testing.T) {

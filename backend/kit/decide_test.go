@@ -77,7 +77,7 @@ func item(n int) backend.Member {
 }
 
 func claim(of backend.Member, position int) backend.Member {
-	return backend.Member{Line: "jobs-claims", Position: uint64(position), Shared: true, Value: "web-1\n" + of.Subject()}
+	return backend.Member{Line: "jobs-claims", Position: uint64(position), Shared: true, Value: "web-1\n" + kit.Subject(of)}
 }
 
 func TestFirstFree(t *testing.T) {
@@ -129,11 +129,11 @@ func TestCheckClaim(t *testing.T) {
 		item        backend.Member
 		ok          bool
 	}{
-		{"a claim", "web-1\n" + of.Subject(), of, true},
-		{"of another", "web-1\n" + item(2).Subject(), of, false},
-		{"without a newline", "web-1 " + of.Subject(), of, false},
-		{"of what can be no item", "web-1\n" + bad.Subject(), bad, false},
-		{"that is too long", strings.Repeat("x", backend.MaxValue) + "\n" + of.Subject(), of, false},
+		{"a claim", "web-1\n" + kit.Subject(of), of, true},
+		{"of another", "web-1\n" + kit.Subject(item(2)), of, false},
+		{"without a newline", "web-1 " + kit.Subject(of), of, false},
+		{"of what can be no item", "web-1\n" + kit.Subject(bad), bad, false},
+		{"that is too long", strings.Repeat("x", backend.MaxValue) + "\n" + kit.Subject(of), of, false},
 	} {
 		err := kit.CheckClaim(tt.value, tt.item)
 		if (err == nil) != tt.ok || err != nil && !errors.Is(err, backend.ErrInvalid) {
@@ -177,5 +177,20 @@ func TestBacklog(t *testing.T) {
 				t.Errorf("behind %d others a join waits for %v, want %v", abandoned, d, want)
 			}
 		})
+	}
+}
+
+// Members are the same if both key and position are.
+func TestSameMembers(t *testing.T) {
+	line := func(key string, position uint64) backend.Line {
+		return backend.Line{Members: []backend.Member{{Key: key, Position: position}}}
+	}
+	for _, o := range []backend.Line{line("b", 1), line("a", 2), {}} {
+		if kit.SameMembers(line("a", 1), o) {
+			t.Errorf("a at 1 is taken for %+v", o.Members)
+		}
+	}
+	if !kit.SameMembers(line("a", 1), line("a", 1)) {
+		t.Error("a at 1 is not the same as itself")
 	}
 }

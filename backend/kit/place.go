@@ -2,6 +2,7 @@ package kit
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
@@ -50,6 +51,11 @@ func PlaceOf(m backend.Member, ahead *backend.Member, h backend.Header) (backend
 		return backend.Place{}, err
 	}
 	return backend.Place{First: true, Token: token, Header: h}, nil
+}
+
+// SameMembers reports whether the same members stand in a and in b, two states of one line.
+func SameMembers(a, b backend.Line) bool {
+	return slices.EqualFunc(a.Members, b.Members, func(m, o backend.Member) bool { return m.Key == o.Key && m.Position == o.Position })
 }
 
 // Awaited returns the index of the member that the i-th in line waits for, or -1 if that is

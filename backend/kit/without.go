@@ -3,6 +3,7 @@ package kit
 import (
 	"context"
 	"errors"
+	"os"
 
 	"github.com/succession-dev/succession/backend"
 )
@@ -98,6 +99,12 @@ type NoImports struct{}
 func (NoImports) Imported(context.Context, string) ([]backend.Member, error) {
 	return nil, errors.ErrUnsupported
 }
+
+// NoFiles is for sessions whose members are not held by open files. Such a session embeds it. Its
+// method returns none.
+type NoFiles struct{}
+
+func (NoFiles) Hold(backend.Member) ([]*os.File, error) { return nil, nil }
 
 // NoDates is for sessions on coordinators whose rights cover each name, also one that nobody has
 // taken yet. Such a session embeds it: the client that wrote a record had a right on just that

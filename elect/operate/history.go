@@ -33,7 +33,7 @@ type Past struct {
 //
 // The newest term may have ended although Ended is zero: it lasts if its token is that of the leader.
 //
-// History blocks for about one round trip, or two where [backend.Refresher] takes one. Its error
+// History blocks for about one round trip, or two where Refresh of a [backend.Session] takes one. Its error
 // matches [errors.ErrUnsupported] if the backend has no records. The history is the record
 // E.history, for an election named E. A deleted election keeps it.
 func (op *Operator) History(ctx context.Context) ([]Past, error) {

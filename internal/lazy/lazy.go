@@ -64,13 +64,6 @@ func (l *Backend) reach(ctx context.Context) (backend.Backend, error) {
 	return b, nil
 }
 
-// Opened returns the backend, or nil as long as it has not been opened. It does not block.
-func (l *Backend) Opened() backend.Backend {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b
-}
-
 // Close closes the backend if it has been opened; see [backend.Backend].
 func (l *Backend) Close() error {
 	l.mu.Lock()

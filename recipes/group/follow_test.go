@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/internal/rig/bubble"
 	"github.com/succession-dev/succession/internal/view"
 	"github.com/succession-dev/succession/memory"
@@ -195,7 +196,7 @@ type laggingSession struct {
 }
 
 func (s laggingSession) WatchLine(ctx context.Context, line string, after backend.Line) (backend.Line, error) {
-	if l := s.earlier.Load(); l != nil && !l.SameMembers(after) {
+	if l := s.earlier.Load(); l != nil && !kit.SameMembers(*l, after) {
 		return *l, nil
 	}
 	return s.Session.WatchLine(ctx, line, after)

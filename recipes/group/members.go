@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/value"
@@ -98,7 +99,7 @@ func (g *Group) follow(ctx context.Context, tell func(backend.Line) error) error
 		switch {
 		case err != nil:
 			return false, err
-		case seen.known && line.SameMembers(seen.line):
+		case seen.known && kit.SameMembers(line, seen.line):
 			seen.session = s.Done()
 			return false, nil
 		case seen.known && s.Done() != seen.session && s.Done() != refreshed && seen.after(line):

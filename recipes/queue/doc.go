@@ -24,7 +24,7 @@
 //
 // An item belongs to no session, and stands until it is confirmed. A taker joins the line of the
 // claims, with a member that names the item. Of several claims for one item only the first holds
-// ([backend.Sharer] Claim). So a claim is a term of an election among the takers of one item
+// ([backend.Session] Claim). So a claim is a term of an election among the takers of one item
 // ([recipes.Hold]): it has a token, it says when it is lost, and it ends with its session. The item
 // of a taker that dies is then free again at its place, in front of all that were put later.
 //

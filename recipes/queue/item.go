@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/view"
@@ -92,7 +93,7 @@ var errTaken = errors.New("taken by another")
 // been confirmed.
 func (q *Queue) claim(ctx context.Context, item backend.Member) (*Item, error) {
 	o := q.o
-	o.Value = item.Subject()
+	o.Value = kit.Subject(item)
 	t, err := elect.New(view.Of(q.b, func(s backend.Session) backend.Session {
 		return claimSession{s, item}
 	}), q.claims(), &o).TryCampaign(ctx)

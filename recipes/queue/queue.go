@@ -249,7 +249,7 @@ func (q *Queue) List(ctx context.Context) ([]Entry, error) {
 	entries := make([]Entry, len(items.Members))
 	for i, m := range items.Members {
 		entries[i] = entry(m)
-		if claim, ok := taken[m.Subject()]; ok {
+		if claim, ok := taken[kit.Subject(m)]; ok {
 			entries[i].Taker = value.ID(claim.Value)
 			entries[i].Token = claims.Token(claim)
 		}

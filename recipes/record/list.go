@@ -9,7 +9,7 @@ import (
 
 // List returns the records directly below the name, such as config/limits below config, by their full names, as they are now: each
 // as [Value.Get] shows it. They need not have been so at one moment. List blocks for about a round trip, or two
-// where [backend.Refresher] takes one; on ZooKeeper it takes a request for each record. Nobody is told of a change:
+// where Refresh of a [backend.Session] takes one; on ZooKeeper it takes a request for each record. Nobody is told of a change:
 // call List from time to time, or follow one record that has the list.
 //
 // If the codec refuses records, List returns the others, with an [ErrDecode] that names those. So give the records a folder of

@@ -47,7 +47,7 @@ type Entry[T any] struct {
 func (e Entry[T]) Exists() bool { return e.Version != backend.Absent }
 
 // Get returns the record as it is now. It shows every write that was answered before Get was
-// called, or a later one. It blocks for about a round trip, or two where [backend.Refresher] takes
+// called, or a later one. It blocks for about a round trip, or two where Refresh of a [backend.Session] takes
 // one. It is no error that there is no record. If the codec refuses the record, Get fails with
 // [ErrDecode], and returns the record's version with the error, so that the caller can replace it.
 func (v *Value[T]) Get(ctx context.Context) (Entry[T], error) {

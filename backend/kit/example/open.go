@@ -120,6 +120,7 @@ type session struct {
 	kit.NoSurvey
 	kit.NoImports
 	kit.NoDates
+	kit.NoFiles
 	*kit.Life
 	b       *Backend
 	log, id string

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 var lineFlaws = []Flaw{
@@ -73,7 +74,7 @@ type lineNowAndThen struct{ backend.Session }
 func (s *lineNowAndThen) WatchLine(ctx context.Context, line string, after backend.Line) (backend.Line, error) {
 	for {
 		l, err := s.Line(ctx, line)
-		if err != nil || !l.SameMembers(after) {
+		if err != nil || !kit.SameMembers(l, after) {
 			return l, err
 		}
 		if err := linger(ctx, s, s.TTL()); err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 // An Op is a call of a session's method. The functions below return an Op for each method.
@@ -87,7 +88,7 @@ func Free(items, claims string) Op {
 // Claim is for a claim whose value names the client.
 func Claim(line, client string, item backend.Member) Op {
 	return Op{"Claim of " + Show(item), Shares, func(ctx context.Context, s backend.Session) (any, error) {
-		return s.Claim(ctx, line, client+"\n"+item.Subject(), "", item)
+		return s.Claim(ctx, line, client+"\n"+kit.Subject(item), "", item)
 	}}
 }
 

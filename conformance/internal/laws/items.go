@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/conformance/internal/engine"
 )
 
@@ -110,6 +111,7 @@ var itemRules = []engine.Rule{{
 		claims, free := b.In(beside), engine.Free(t.Name, beside)
 		one, two := a.Append("one"), a.Append("two")
 		shows := func(want backend.Member) {
+			b.Do(engine.Refresh()) // it is to know of what the other has done
 			if m := b.Do(free).(backend.Member); !engine.Same(m, want) || m.Value != want.Value || !m.Pinned {
 				t.Never("the first free item should be %s, and is %s", engine.Show(want), engine.Show(m))
 			}
@@ -138,7 +140,7 @@ var itemRules = []engine.Rule{{
 		for i, c := range cs {
 			s := c.Live()
 			calls = append(calls, t.Go(c.Name+": Claim", func() error {
-				j, err := s.Claim(t.Ctx, beside, c.Name+"\n"+three.Subject(), "", three)
+				j, err := s.Claim(t.Ctx, beside, c.Name+"\n"+kit.Subject(three), "", three)
 				got[i] = j.Member
 				return err
 			}))

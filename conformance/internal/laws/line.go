@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/conformance/internal/engine"
 )
 
@@ -38,7 +39,7 @@ func (w *lineWatch) within(d time.Duration, t *engine.Trial, want ...backend.Mem
 		if engine.SameLine(w.now.Members, want) {
 			return w.now
 		}
-		if w.now.SameMembers(w.after) || time.Now().After(end) {
+		if kit.SameMembers(w.now, w.after) || time.Now().After(end) {
 			t.Fatalf("WatchLine has returned %s; want %s", engine.ShowLine(w.now.Members), engine.ShowLine(want))
 		}
 	}

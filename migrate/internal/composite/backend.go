@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
 
@@ -105,39 +104,6 @@ func (b *Backend) open(ctx context.Context) (*session, error) {
 		return nil, fmt.Errorf("%s: %w", b.o.Route.From, errs[protocol.From])
 	}
 	return newSession(b, parts, errs[protocol.From]), nil
-}
-
-// Hold returns the files of the coordinators on which m stands at the moment of the call;
-// see [backend.Holder].
-func (b *Backend) Hold(m backend.Member) (files []*os.File, err error) {
-	defer func() { err = Wrap("hold", m.Line, err) }()
-	b.mu.Lock()
-	s := b.session
-	b.mu.Unlock()
-	var c *candidacy
-	if s != nil {
-		c = s.owned(m)
-	}
-	if c == nil {
-		return nil, backend.ErrNotMember
-	}
-	st := c.now()
-	for i, sub := range b.subs {
-		h, ok := sub.(backend.Holder)
-		m := st.at[i]
-		if !ok || m.Key == "" || protocol.Side(i) == protocol.From && st.side() == protocol.To {
-			continue
-		}
-		held, err := h.Hold(m)
-		if err != nil {
-			for _, f := range files {
-				f.Close()
-			}
-			return nil, err
-		}
-		files = append(files, held...)
-	}
-	return files, nil
 }
 
 // Close ends the session and closes both backends, at the same time; see

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
@@ -107,7 +108,7 @@ func (s *session) WatchLine(ctx context.Context, line string, after backend.Line
 		if err != nil {
 			return backend.Line{}, err
 		}
-		if l := whole.shown(); !l.SameMembers(after) {
+		if l := whole.shown(); !kit.SameMembers(l, after) {
 			return l, nil
 		}
 		part, err := s.use(whole.side)

@@ -9,7 +9,7 @@ import (
 )
 
 // Lines returns the lines of both coordinators, or of To alone while From cannot be reached; see
-// [backend.Lister]. For a line on both it returns the larger number: before the cutover all members
+// [backend.Session]. For a line on both it returns the larger number: before the cutover all members
 // on To, except the gate, have a member on From too.
 func (s *session) Lines(ctx context.Context) (all map[string]int, err error) {
 	defer s.told("lines", "", &err)

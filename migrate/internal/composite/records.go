@@ -14,7 +14,7 @@ import (
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
-// Get returns a record of the coordinator that keeps it; see [backend.Records] and
+// Get returns a record of the coordinator that keeps it; see [backend.Session] and
 // the package comment.
 func (s *session) Get(ctx context.Context, name string) (r backend.Record, err error) {
 	defer s.told("get", name, &err)
@@ -39,7 +39,7 @@ func (s *session) Get(ctx context.Context, name string) (r backend.Record, err e
 	}
 }
 
-// Refresh refreshes both parts, at the same time; see [backend.Refresher]. From may be out of reach
+// Refresh refreshes both parts, at the same time; see [backend.Session]. From may be out of reach
 // if the session does not need it.
 func (s *session) Refresh(ctx context.Context) (err error) {
 	defer s.told("refresh", "", &err)
@@ -150,7 +150,7 @@ func (s *session) guard(ctx context.Context, c *candidacy, name string, needed b
 	return s.carry(ctx, c, name, needed)
 }
 
-// Put writes the record where the condition holds; see [backend.Records].
+// Put writes the record where the condition holds; see [backend.Session].
 func (s *session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (written backend.Version, err error) {
 	defer s.told("put", name, &err)
 	err = s.write(ctx, name, cond, func(t target) error {
@@ -161,7 +161,7 @@ func (s *session) Put(ctx context.Context, name string, value []byte, cond *back
 	return written, err
 }
 
-// Delete removes the record where the condition holds; see [backend.Records].
+// Delete removes the record where the condition holds; see [backend.Session].
 func (s *session) Delete(ctx context.Context, name string, cond *backend.If) (err error) {
 	defer s.told("delete", name, &err)
 	return s.write(ctx, name, cond, func(t target) error { return t.part.Delete(ctx, name, &t.cond) })
@@ -198,7 +198,7 @@ func unsettled(err error) error {
 	return err
 }
 
-// List returns the names of the records directly under dir; see [backend.Records].
+// List returns the names of the records directly under dir; see [backend.Session].
 // It returns the records of From and of To, each once: a record that To keeps may have left its old
 // value on From.
 func (s *session) List(ctx context.Context, dir string) (shown []string, err error) {
@@ -227,14 +227,14 @@ func (s *session) List(ctx context.Context, dir string) (shown []string, err err
 	return shown, nil
 }
 
-// ReadAll reads each record apart; see [backend.Records]. Otherwise it would not know which side
+// ReadAll reads each record apart; see [backend.Session]. Otherwise it would not know which side
 // keeps the record.
 func (s *session) ReadAll(ctx context.Context, dir string) ([]backend.Record, error) {
 	return kit.ReadEach(ctx, s, dir)
 }
 
 // Watch blocks until the record has another version than after; see
-// [backend.Records]. When an election moves, or a record is carried over, Watch returns the record
+// [backend.Session]. When an election moves, or a record is carried over, Watch returns the record
 // on To next.
 func (s *session) Watch(ctx context.Context, name string, after backend.Version) (r backend.Record, err error) {
 	defer s.told("watch", name, &err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 
@@ -261,6 +262,31 @@ func (s *session) counts() [2]bool {
 		return stands
 	}
 	return [2]bool{s.needsFromLocked(), true}
+}
+
+// Hold returns the files of the coordinators on which m stands at the moment of the call; see
+// [backend.Session].
+func (s *session) Hold(m backend.Member) (files []*os.File, err error) {
+	defer func() { err = Wrap("hold", m.Line, err) }()
+	c := s.owned(m)
+	if c == nil {
+		return nil, backend.ErrNotMember
+	}
+	st := c.now()
+	for sd, at := range st.at {
+		if at.Key == "" || protocol.Side(sd) == protocol.From && st.side() == protocol.To {
+			continue
+		}
+		held, err := s.part(protocol.Side(sd)).Hold(at)
+		if err != nil {
+			for _, f := range files {
+				f.Close()
+			}
+			return nil, err
+		}
+		files = append(files, held...)
+	}
+	return files, nil
 }
 
 func (s *session) Done() <-chan struct{} { return s.done }

@@ -97,7 +97,7 @@ func (g *Flags) WithBackend(name string, f func(ctx, opening context.Context, b 
 // WithAll is [Flags.WithBackend] for commands that are about all names.
 func (g *Flags) WithAll(f func(ctx, opening context.Context, b backend.Backend) error) error {
 	return g.reach(func(ctx, opening context.Context, b backend.Backend) error {
-		if _, several := b.(backend.Divided); several {
+		if _, several := b.(*spread.Backend); several {
 			return ErrSeveral
 		}
 		return f(ctx, opening, b)

@@ -6,13 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/run/child"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
@@ -38,15 +36,6 @@ func Guard() *cobra.Command {
 
 // errStoodStill is why a term was lost when the guard had to kill the command.
 var errStoodStill = errors.New("succession stood still until the session's deadline; it was stopped, or the machine suspended or too busy")
-
-// hold returns the files that the guard has to keep open, so that the coordinator does
-// not hand on the place of m before the command is dead. Only some backends have such files.
-func hold(b backend.Backend, m backend.Member) ([]*os.File, error) {
-	if h, ok := b.(backend.Holder); ok {
-		return h.Hold(m)
-	}
-	return nil, nil
-}
 
 // until is when the guard has to kill the command of t, unless it hears from this
 // process again: a little after killIn has had it killed, and before the session's

@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/run/child"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
@@ -68,7 +67,7 @@ func (h *hook) ended(r *reporter, t *elect.Term, s child.Status) {
 
 // beforeCommand runs the hook of --on-elected. If it returns false, the command is not to be started: lost and err
 // are then as lead returns them.
-func (r *runner) beforeCommand(b backend.Backend, t *elect.Term) (ok, lost bool, err error) {
+func (r *runner) beforeCommand(t *elect.Term) (ok, lost bool, err error) {
 	if r.o.onElected == "" {
 		return true, false, nil
 	}
@@ -77,7 +76,7 @@ func (r *runner) beforeCommand(b backend.Backend, t *elect.Term) (ok, lost bool,
 		return false, false, err
 	}
 	defer nothing.Close()
-	l, lost, err := r.start(b, t, shell, []string{"sh", "-c", r.o.onElected}, nil, nothing)
+	l, lost, err := r.start(t, shell, []string{"sh", "-c", r.o.onElected}, nil, nothing)
 	if l == nil {
 		return false, lost, err
 	}

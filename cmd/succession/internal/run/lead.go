@@ -43,7 +43,7 @@ type leading struct {
 // lead runs the command until it has ended or leadership is lost, and resigns when
 // nothing of it runs any more. lost says that leadership ended before the command
 // did; err is the exit code, nil for 0.
-func (r *runner) lead(b backend.Backend, h held) (lost bool, err error) {
+func (r *runner) lead(h held) (lost bool, err error) {
 	defer func() {
 		r.afterTerm(h.Term)
 		r.resign(h)
@@ -51,7 +51,7 @@ func (r *runner) lead(b backend.Backend, h held) (lost bool, err error) {
 	if r.argv == nil {
 		return r.stay(h.Term)
 	}
-	if ok, lost, err := r.beforeCommand(b, h.Term); !ok {
+	if ok, lost, err := r.beforeCommand(h.Term); !ok {
 		return lost, err
 	}
 	var env []string
@@ -63,7 +63,7 @@ func (r *runner) lead(b backend.Backend, h held) (lost bool, err error) {
 		}
 		defer stdin.Close()
 	}
-	l, lost, err := r.start(b, h.Term, r.path, r.argv, env, stdin)
+	l, lost, err := r.start(h.Term, r.path, r.argv, env, stdin)
 	if l == nil {
 		return lost, err
 	}
@@ -91,7 +91,7 @@ func (r *runner) lead(b backend.Backend, h held) (lost bool, err error) {
 
 // start starts a command that may run as long as the term lasts. It returns nil where it could not: then
 // lost says that the term had ended before, and err is the exit code.
-func (r *runner) start(b backend.Backend, t *elect.Term, path string, argv, env []string, stdin *os.File) (l *leading, lost bool, err error) {
+func (r *runner) start(t *elect.Term, path string, argv, env []string, stdin *os.File) (l *leading, lost bool, err error) {
 	before := func(err error) (*leading, bool, error) {
 		r.report.warn("lost", fmt.Sprintf("lost before %s was started: %v", argv[0], reason(err)), token(t), cause(err))
 		return nil, true, r.o.codes.exitLost()
@@ -99,7 +99,7 @@ func (r *runner) start(b backend.Backend, t *elect.Term, path string, argv, env 
 	if err := t.Check(); err != nil {
 		return before(err)
 	}
-	place, err := hold(b, t.Member())
+	place, err := t.Hold() // the guard keeps it open
 	switch {
 	case errors.Is(err, backend.ErrNotMember):
 		return before(err)

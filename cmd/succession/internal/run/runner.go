@@ -21,6 +21,7 @@ import (
 	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/internal/value"
+	"github.com/succession-dev/succession/spread"
 )
 
 // A runner is one process that wants to run its command as a leader, or with another right. One
@@ -85,7 +86,7 @@ func (r *runner) run() error {
 	if err != nil {
 		return r.left(err)
 	}
-	if _, several := opened.(backend.Divided); several && !r.o.right.spreads {
+	if _, several := opened.(*spread.Backend); several && !r.o.right.spreads {
 		opened.Close()
 		return connect.ErrSeveral
 	}
@@ -103,7 +104,7 @@ func (r *runner) run() error {
 			return r.left(err)
 		}
 		r.led = true
-		lost, err := r.lead(b, h)
+		lost, err := r.lead(h)
 		if lost && r.o.restart && r.leaving == nil {
 			continue
 		}
