@@ -218,14 +218,14 @@ type Session interface {
 	// Elsewhere a session embeds kit.NoDates, and every such record is believed.
 	Outlived(ctx context.Context, record, line string) (bool, error)
 
-	// Hold returns files that hold m, which the session joined, where members are held by open files: such
+	// Files returns files that hold m, which the session joined, where members are held by open files: such
 	// a member goes as soon as no process has its files open any more. If this process dies,
 	// m stands until they are closed too. Give them to a child process that does the
 	// leader's work ([os/exec.Cmd] ExtraFiles): nobody else leads before the child has
-	// ended. Leave and Close remove m nevertheless. The caller closes the files. Hold does not block. It
+	// ended. Leave and Close remove m nevertheless. The caller closes the files. It does not block. It
 	// fails with [ErrNotMember] if the session does not hold m. On all other coordinators a session embeds
-	// kit.NoFiles, and Hold returns none.
-	Hold(m Member) ([]*os.File, error)
+	// kit.NoFiles, and Files returns none.
+	Files(m Member) ([]*os.File, error)
 
 	// TTL is the session time that the coordinator has granted: it ends a session that
 	// it has not heard from for so long. TTL is 0 if only the end of the process ends

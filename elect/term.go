@@ -97,12 +97,12 @@ func (t *Term) String() string { return fmt.Sprintf("term of %q with token %d", 
 // Member is the leader's member. It does not block.
 func (t *Term) Member() backend.Member { return t.m }
 
-// Hold returns files that hold the leader's place, for a process that does the leader's work
+// Files returns files that hold the leader's place, for a process that does the leader's work
 // ([os/exec.Cmd] ExtraFiles): even if this process dies, nobody else leads before the other one has closed
 // them, or has ended. Only coordinators on which the kernel keeps the places have such files, as package
-// local; on all others Hold returns none, and the work ends by SessionDeadline. The caller closes the
-// files. Hold does not block. It fails with [backend.ErrNotMember] if the leader does not stand any more.
-func (t *Term) Hold() ([]*os.File, error) { return t.s.Hold(t.m) }
+// local; on all others it returns none, and the work ends by SessionDeadline. The caller closes the
+// files. It does not block. It fails with [backend.ErrNotMember] if the leader does not stand any more.
+func (t *Term) Files() ([]*os.File, error) { return t.s.Files(t.m) }
 
 // Deadline is when the term ends if the coordinator does not confirm the session before,
 // on the clock of time.Now at the moment of the call. It moves ahead while all is well,

@@ -290,7 +290,7 @@
 //
 // A member belongs to the process, not to its children: all descriptors are close-on-exec,
 // so children started with package os/exec never get one. If nobody is to lead before a
-// child has died too, give the child the files of [elect.Term.Hold]; succession run does so
+// child has died too, give the child the files of [elect.Term.Files]; succession run does so
 // with the guard of its command.
 //
 // If the user's inotify instances are used up (fs.inotify.max_user_instances, 128 by
@@ -298,5 +298,5 @@
 // once. Removals by an operator, and changes of records, are then noticed within about a
 // second.
 //
-// [elect.Term.Hold]: https://pkg.go.dev/github.com/succession-dev/succession/elect#Term.Hold
+// [elect.Term.Files]: https://pkg.go.dev/github.com/succession-dev/succession/elect#Term.Files
 package local

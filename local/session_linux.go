@@ -94,17 +94,17 @@ func (s *session) write(ctx context.Context, fn func(ctx context.Context, h *hol
 	return err
 }
 
-// Hold returns a file that holds m: the FIFO of its place, open once more; see [backend.Session].
-func (s *session) Hold(m backend.Member) ([]*os.File, error) {
+// Files returns the file that holds m: the FIFO of its place, open once more; see [backend.Session].
+func (s *session) Files(m backend.Member) ([]*os.File, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.places[m.Position]
 	if p == nil || p.line != m.Line {
-		return nil, wrap("hold", m.Line, backend.ErrNotMember)
+		return nil, wrap("files", m.Line, backend.ErrNotMember)
 	}
 	file, err := p.hold()
 	if err != nil {
-		return nil, wrap("hold", m.Line, err)
+		return nil, wrap("files", m.Line, err)
 	}
 	return []*os.File{file}, nil
 }

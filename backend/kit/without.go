@@ -104,7 +104,7 @@ func (NoImports) Imported(context.Context, string) ([]backend.Member, error) {
 // method returns none.
 type NoFiles struct{}
 
-func (NoFiles) Hold(backend.Member) ([]*os.File, error) { return nil, nil }
+func (NoFiles) Files(backend.Member) ([]*os.File, error) { return nil, nil }
 
 // NoDates is for sessions on coordinators whose rights cover each name, also one that nobody has
 // taken yet. Such a session embeds it: the client that wrote a record had a right on just that

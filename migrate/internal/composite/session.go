@@ -264,10 +264,10 @@ func (s *session) counts() [2]bool {
 	return [2]bool{s.needsFromLocked(), true}
 }
 
-// Hold returns the files of the coordinators on which m stands at the moment of the call; see
+// Files returns the files of the coordinators on which m stands at the moment of the call; see
 // [backend.Session].
-func (s *session) Hold(m backend.Member) (files []*os.File, err error) {
-	defer func() { err = Wrap("hold", m.Line, err) }()
+func (s *session) Files(m backend.Member) (files []*os.File, err error) {
+	defer func() { err = Wrap("files", m.Line, err) }()
 	c := s.owned(m)
 	if c == nil {
 		return nil, backend.ErrNotMember
@@ -277,7 +277,7 @@ func (s *session) Hold(m backend.Member) (files []*os.File, err error) {
 		if at.Key == "" || protocol.Side(sd) == protocol.From && st.side() == protocol.To {
 			continue
 		}
-		held, err := s.part(protocol.Side(sd)).Hold(at)
+		held, err := s.part(protocol.Side(sd)).Files(at)
 		if err != nil {
 			for _, f := range files {
 				f.Close()

@@ -99,7 +99,7 @@ func (r *runner) start(t *elect.Term, path string, argv, env []string, stdin *os
 	if err := t.Check(); err != nil {
 		return before(err)
 	}
-	place, err := t.Hold() // the guard keeps it open
+	place, err := t.Files() // the guard keeps it open
 	switch {
 	case errors.Is(err, backend.ErrNotMember):
 		return before(err)

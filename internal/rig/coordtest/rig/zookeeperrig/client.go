@@ -186,9 +186,22 @@ func (c *Client) HoldBack(skip int) (held func() bool, release func()) {
 	return c.proxy.HoldBack(skip, changes)
 }
 
-// changes reports whether b is a request for a write that is no heartbeat. A heartbeat is a check
-// alone; a guarded write is a check and what comes after it.
+// changes reports whether one of the requests in b is for a write that is no heartbeat. Where the machine
+// is busy, several requests of a client come at once.
 func changes(b []byte) bool {
+	for len(b) >= 4 {
+		n := min(len(b), 4+int(binary.BigEndian.Uint32(b)))
+		if change(b[:n]) {
+			return true
+		}
+		b = b[n:]
+	}
+	return false
+}
+
+// change reports whether b is such a request. A heartbeat is a check alone; a guarded write is a check and
+// what comes after it.
+func change(b []byte) bool {
 	if len(b) < 25 { // of what changes anything none is shorter
 		return false
 	}

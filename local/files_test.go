@@ -29,16 +29,16 @@ func sleeper(t *testing.T, files ...*os.File) *exec.Cmd {
 	return cmd
 }
 
-// TestHold says that a member whose files were given to a child stands after its parent has
+// TestFiles says that a member whose files were given to a child stands after its parent has
 // died, until the child has died too. Other children do not matter.
-func TestHold(t *testing.T) {
+func TestFiles(t *testing.T) {
 	dir := t.TempDir()
 	b, s := open(t, dir)
 	m := join(t, s, "e", "leader")
 	_, waiting := open(t, dir)
 	w := join(t, waiting, "e", "waiting")
 
-	held, err := s.Hold(m)
+	held, err := s.Files(m)
 	if err != nil || len(held) != 1 {
 		t.Fatal(held, err)
 	}
@@ -67,14 +67,14 @@ func TestHold(t *testing.T) {
 }
 
 // The files of a term are those of its member, and there are none where no files hold members.
-func TestTermHold(t *testing.T) {
+func TestTermFiles(t *testing.T) {
 	dir := t.TempDir()
 	b, s := open(t, dir)
 	term, err := elect.New(b, "e", nil).Campaign(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	held, err := term.Hold()
+	held, err := term.Files()
 	if err != nil || len(held) != 1 {
 		t.Fatal(held, err)
 	}
@@ -87,28 +87,28 @@ func TestTermHold(t *testing.T) {
 	if err := other.Gone(t.Context(), term.Member()); err != nil {
 		t.Error(err)
 	}
-	if _, err := term.Hold(); !errors.Is(err, backend.ErrNotMember) || s.Err() == nil {
-		t.Errorf("Hold of a term that was lost: %v, want %v", err, backend.ErrNotMember)
+	if _, err := term.Files(); !errors.Is(err, backend.ErrNotMember) || s.Err() == nil {
+		t.Errorf("Files of a term that was lost: %v, want %v", err, backend.ErrNotMember)
 	}
 	term, err = elect.New(memory.New(nil).Client("a"), "e", nil).Campaign(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer term.Resign(t.Context())
-	if held, err := term.Hold(); len(held) != 0 || err != nil {
-		t.Errorf("Hold on another coordinator: %v, %v; want none", held, err)
+	if held, err := term.Files(); len(held) != 0 || err != nil {
+		t.Errorf("Files on another coordinator: %v, %v; want none", held, err)
 	}
 }
 
-// TestHoldLeave says that Leave removes a member, whoever else has its files.
-func TestHoldLeave(t *testing.T) {
+// TestFilesLeave says that Leave removes a member, whoever else has its files.
+func TestFilesLeave(t *testing.T) {
 	dir := t.TempDir()
 	_, s := open(t, dir)
-	if _, err := s.Hold(backend.Member{Line: "e", Key: "n_0000000001", Position: 1}); !errors.Is(err, backend.ErrNotMember) {
-		t.Errorf("Hold of nobody's place: %v, want %v", err, backend.ErrNotMember)
+	if _, err := s.Files(backend.Member{Line: "e", Key: "n_0000000001", Position: 1}); !errors.Is(err, backend.ErrNotMember) {
+		t.Errorf("Files of nobody's place: %v, want %v", err, backend.ErrNotMember)
 	}
 	m := join(t, s, "e", "leader")
-	held, err := s.Hold(m)
+	held, err := s.Files(m)
 	if err != nil || len(held) != 1 {
 		t.Fatal(held, err)
 	}
@@ -119,7 +119,7 @@ func TestHoldLeave(t *testing.T) {
 	if got := values(t, s, "e"); len(got) != 0 {
 		t.Errorf("%q stand in line, want nobody", got)
 	}
-	if _, err := s.Hold(m); !errors.Is(err, backend.ErrNotMember) {
-		t.Errorf("Hold after Leave: %v, want %v", err, backend.ErrNotMember)
+	if _, err := s.Files(m); !errors.Is(err, backend.ErrNotMember) {
+		t.Errorf("Files after Leave: %v, want %v", err, backend.ErrNotMember)
 	}
 }

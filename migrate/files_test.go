@@ -26,10 +26,10 @@ func folder(t *testing.T) (dir string, b backend.Backend) {
 	return dir, b
 }
 
-// TestHold says that the files which hold a leader's place are those of its members: of
+// TestFiles says that the files which hold a leader's place are those of its members: of
 // both before the cutover, and of the one on To after it, as the seal stands without its
 // process.
-func TestHold(t *testing.T) {
+func TestFiles(t *testing.T) {
 	var dirs [2]string
 	var sub [2]backend.Backend
 	for side := range sub {
@@ -45,9 +45,9 @@ func TestHold(t *testing.T) {
 	// holds checks which coordinators' members the files are that hold m's place.
 	holds := func(when string, sides ...int) {
 		t.Helper()
-		files, err := s.Hold(m)
+		files, err := s.Files(m)
 		if err != nil || len(files) != len(sides) {
-			t.Fatalf("%s: Hold: %d files, %v; want %d", when, len(files), err, len(sides))
+			t.Fatalf("%s: Files: %d files, %v; want %d", when, len(files), err, len(sides))
 		}
 		for i, side := range sides {
 			defer files[i].Close()
@@ -67,8 +67,8 @@ func TestHold(t *testing.T) {
 	}
 	m.Value = "leader"
 	holds("before the cutover", 0, 1)
-	if _, err := s.Hold(stranger); !errors.Is(err, backend.ErrNotMember) {
-		t.Errorf("Hold of a stranger's place: %v, want %v", err, backend.ErrNotMember)
+	if _, err := s.Files(stranger); !errors.Is(err, backend.ErrNotMember) {
+		t.Errorf("Files of a stranger's place: %v, want %v", err, backend.ErrNotMember)
 	}
 	gone := make(chan error, 1)
 	go func() { gone <- s.Gone(t.Context(), m) }()
@@ -82,8 +82,8 @@ func TestHold(t *testing.T) {
 	if err := <-gone; err != nil {
 		t.Error(err)
 	}
-	if files, err := s.Hold(m); len(files) > 0 {
-		t.Errorf("Hold after Leave: %d files, %v; want none", len(files), err)
+	if files, err := s.Files(m); len(files) > 0 {
+		t.Errorf("Files after Leave: %d files, %v; want none", len(files), err)
 	}
 }
 
@@ -101,15 +101,15 @@ func members(t *testing.T, b backend.Backend) []backend.Member {
 	return l.Members
 }
 
-// TestHoldOfNothing says that a coordinator whose places no files hold adds none.
-func TestHoldOfNothing(t *testing.T) {
+// TestFilesOfNone says that a coordinator whose places no files hold adds none.
+func TestFilesOfNone(t *testing.T) {
 	dir, old := folder(t)
 	b := migrate.New(old, memory.New(nil).Client("a"), &migrate.Options{From: "local:" + dir, To: newURL, Begin: true})
 	defer b.Close()
 	s, m := leading(t.Context(), t, b)
-	files, err := s.Hold(m)
+	files, err := s.Files(m)
 	if err != nil || len(files) != 1 {
-		t.Fatalf("Hold: %d files, %v; want that of the folder", len(files), err)
+		t.Fatalf("Files: %d files, %v; want that of the folder", len(files), err)
 	}
 	files[0].Close()
 }
