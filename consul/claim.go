@@ -83,7 +83,7 @@ func (s *session) Claim(ctx context.Context, line, value, record string, item ba
 			return made, nil, err
 		}
 		if claim, err = s.claimed(s.Context(), made, record, at, item.Position); err != nil {
-			return made, func() { s.joining.Undo(made) }, err
+			return made, func() { s.joining.Discard(made) }, err
 		}
 		return made, nil, nil
 	})

@@ -117,7 +117,7 @@ func (s *session) Claim(ctx context.Context, line, value, record string, item ba
 		if err == nil && j.Place == nil {
 			if j.Place, err = s.judgeClaim(ctx, j.Member, item); err != nil {
 				made := j
-				return backend.Joined{}, func() { s.joining.Undo(made) }, err
+				return backend.Joined{}, func() { s.joining.Discard(made) }, err
 			}
 		}
 		return j, func() { s.ghosts.settle(s.b.folder(line) + name) }, err

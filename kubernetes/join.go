@@ -70,7 +70,7 @@ func (s *session) join(ctx context.Context, line, value string, shared bool, the
 			s.Go(func() { _, _ = s.noted(s.Context(), m, made) })
 		}
 		if err != nil && m.Key != "" {
-			return backend.Joined{}, func() { s.undo(m) }, err
+			return backend.Joined{}, func() { s.joining.Discard(backend.Joined{Member: m}) }, err
 		}
 		return backend.Joined{Member: m}, nil, err
 	})
@@ -254,19 +254,6 @@ func (s *session) remove(ctx context.Context, m backend.Member) error {
 		}
 	}
 	return err
-}
-
-// undo removes a member that no caller knows of.
-func (s *session) undo(m backend.Member) {
-	if err := s.leave(s.Context(), m); err != nil {
-		s.stuck(m, err)
-	}
-}
-
-// stuck ends the session, because a member of its own that it has given up could not be removed: as long as the session is renewed, others
-// would wait behind that member, and nobody would know why.
-func (s *session) stuck(m backend.Member, why error) {
-	s.End(fmt.Errorf("its member %s of %s, which nobody waits for, cannot be removed: %w", m.Key, m.Line, why))
 }
 
 // mayRemove reports whether m, which another session has joined, stands. It fails if it is not pinned.

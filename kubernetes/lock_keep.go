@@ -140,7 +140,7 @@ func (s *session) forsake(l *lock) {
 			return struct{}{}, gone(s.b.wire.remove(ctx, s.b.o.attempt(), m.Key, "", ""))
 		})
 		if err != nil {
-			s.stuck(m, err)
+			s.End(fmt.Errorf("its member %s of %s, which nobody waits for, cannot be removed: %w", m.Key, m.Line, err))
 			return
 		}
 		s.mu.Lock()

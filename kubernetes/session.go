@@ -89,7 +89,7 @@ func (b *Backend) begin(ctx context.Context) (*session, error) {
 	}
 	s.Life = b.sessions.NewLife(kit.Rules{Over: s.over, Left: s.lease.Left, Ending: s.lease.End, Release: s.release, Explain: s.explain, Stands: s.stays})
 	s.lease.Confirmed = s.Beat
-	s.joining = kit.Joins[backend.Joined]{Go: s.Go, Ended: s.Ended, Backlog: &s.backlog, Undo: func(j backend.Joined) { s.undo(j.Member) }}
+	s.joining = kit.Joins[backend.Joined]{Go: s.Go, Ended: s.Ended, Backlog: &s.backlog, Undo: func(j backend.Joined) error { return s.leave(s.Context(), j.Member) }, End: s.End}
 	s.leaving = kit.Leaves{Go: s.Go, Ended: s.Ended, Backlog: &s.backlog, Context: s.Context, Alone: s.leaveAlone, Together: s.leaveTogether}
 	s.hub.follow(subject{ofLabel, s.name}, o.version()) // its own end, and that of its members
 	s.Start(s.renew, s.watchOver)

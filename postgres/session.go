@@ -110,7 +110,7 @@ func (b *Backend) begin(ctx context.Context) (_ *session, err error) {
 	}
 	s.Life = b.sessions.NewLife(kit.Rules{Over: s.over, Left: s.lease.Left, Ending: s.lease.End, Release: s.release, Stands: s.stands})
 	s.lease.Confirmed = s.Beat
-	s.joining = kit.Joins[backend.Joined]{Go: s.Go, Ended: s.Ended, Backlog: &s.backlog, Undo: func(j backend.Joined) { _ = s.leave(j.Member) }}
+	s.joining = kit.Joins[backend.Joined]{Go: s.Go, Ended: s.Ended, Backlog: &s.backlog, Undo: func(j backend.Joined) error { return s.leave(j.Member) }, End: s.End}
 	s.Start()
 	if !s.Go(s.run) {
 		close(s.ran)

@@ -67,7 +67,7 @@ func (s *session) join(ctx context.Context, j *join) (backend.Joined, error) {
 		o, err := j.run(ctx)
 		if err == nil && j.item != "" {
 			if err := j.holds(s.link.Context(), o); err != nil {
-				return nil, func() { s.undo(o) }, err
+				return nil, func() { s.joining.Discard(o) }, err
 			}
 		}
 		return o, nil, err
@@ -84,13 +84,9 @@ func (s *session) join(ctx context.Context, j *join) (backend.Joined, error) {
 	return joined, nil
 }
 
-// undo removes a member whose caller has gone. It tries until the link is dead: then the member
-// goes with the session.
-func (s *session) undo(o *member) {
-	if err := s.leaving.Do(s.link.Context(), o.joined); err != nil && s.link.Ended() == nil {
-		s.link.Kill(fmt.Errorf("a member that nobody waits for cannot be removed: %w", err))
-	}
-}
+// undo removes a member that no caller knows of. It tries until the link is dead: then the member goes with
+// the session.
+func (s *session) undo(o *member) error { return s.leaving.Do(s.link.Context(), o.joined) }
 
 // lineJoins is what the joins in one line have in common: each has the lock to read, and to write
 // while it looks for a member whose create was not answered.

@@ -167,7 +167,7 @@ func TestBacklog(t *testing.T) {
 			c := newCoordinator(0, 0)
 			defer c.sessions.Close()
 			s := open(t, c).Session.(*session)
-			joins := kit.Joins[int]{Go: s.Go, Ended: s.Ended, Backlog: new(kit.Backlog), Undo: func(int) {}}
+			joins := kit.Joins[int]{Go: s.Go, Ended: s.Ended, Backlog: new(kit.Backlog), Undo: func(int) error { return nil }}
 			abandon(t, &joins, abandoned)
 			began := time.Now()
 			if _, err := joins.Do(t.Context(), func() (int, func(), error) { return 0, nil, nil }); err != nil {

@@ -1,6 +1,9 @@
 package kit
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
 
 // Joins runs the joins of a session. A join that has been sent goes on until it is known whether
 // there is a member, also if its caller has gone. In that case the member is then removed. Until
@@ -9,9 +12,19 @@ type Joins[T any] struct {
 	Go      func(f func()) (runs bool) // runs f in a goroutine; false when the session ends
 	Ended   func() error               // why the session has ended
 	Backlog *Backlog                   // of the session
-	// Undo removes what a join has made for a caller that has gone. It returns when that is removed
-	// or the session has ended.
-	Undo func(made T)
+	// Undo removes what a join has made, for Discard. It returns when that is removed, when the session has
+	// ended, or with what it cannot be removed for.
+	Undo func(made T) error
+	End  func(why error) // ends the session
+}
+
+// Discard removes what a join has made and no caller knows of, such as one for a caller that has gone. If
+// that cannot be removed, as when a right was taken away, Discard ends the session: as long as that lives,
+// others would wait behind the member, and nobody would know why.
+func (j *Joins[T]) Discard(made T) {
+	if err := j.Undo(made); err != nil && j.Ended() == nil {
+		j.End(fmt.Errorf("a member that nobody waits for cannot be removed: %w", err))
+	}
 }
 
 // Do calls join in a goroutine, and returns what that returns. If ctx ends first, Do returns the cause of
@@ -32,7 +45,7 @@ func (j *Joins[T]) Do(ctx context.Context, join func() (made T, undo func(), err
 		case answer <- result{made, err}:
 		case <-ctx.Done():
 			if err == nil {
-				j.Undo(made)
+				j.Discard(made)
 			}
 			defer j.Backlog.add(-1)
 		}

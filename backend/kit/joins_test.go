@@ -20,9 +20,10 @@ func TestAbandonedJoins(t *testing.T) {
 		defer c.sessions.Close()
 		s := open(t, c).Session.(*session)
 		var begun, undone, failed atomic.Int32
-		joins := kit.Joins[int32]{Go: s.Go, Ended: s.Ended, Backlog: new(kit.Backlog), Undo: func(int32) {
+		joins := kit.Joins[int32]{Go: s.Go, Ended: s.Ended, Backlog: new(kit.Backlog), Undo: func(int32) error {
 			time.Sleep(time.Second)
 			undone.Add(1)
+			return nil
 		}}
 		join := func() (int32, func(), error) {
 			n := begun.Add(1)
@@ -64,6 +65,28 @@ func TestAbandonedJoins(t *testing.T) {
 	})
 }
 
+// What a join has made for a caller that has gone, and what cannot be removed, ends the session: others would wait behind it.
+func TestJoinThatCannotBeUndone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCoordinator(0, 0)
+		defer c.sessions.Close()
+		s := open(t, c).Session.(*session)
+		var ended []error
+		joins := kit.Joins[int]{Go: s.Go, Ended: s.Ended, Backlog: new(kit.Backlog), Undo: func(int) error { return errRan },
+			End: func(why error) { ended = append(ended, why); s.End(why) }}
+		abandon(t, &joins, 1)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if len(ended) != 1 || !errors.Is(ended[0], errRan) || !errors.Is(s.Err(), errRan) {
+			t.Errorf("the session has ended because of %v, %v; want what kept the member from being removed", ended, s.Err())
+		}
+		joins.Discard(1)
+		if len(ended) != 1 {
+			t.Errorf("a session that has ended was ended again: %v", ended)
+		}
+	})
+}
+
 // abandon begins so many joins, each of a second, whose callers go after a millisecond.
 func abandon(t *testing.T, joins *kit.Joins[int], n int) {
 	t.Helper()
@@ -88,7 +111,7 @@ func TestFailedJoins(t *testing.T) {
 		c := newCoordinator(0, 0)
 		defer c.sessions.Close()
 		s := open(t, c).Session.(*session)
-		joins := kit.Joins[int]{Go: s.Go, Ended: s.Ended, Backlog: new(kit.Backlog), Undo: func(int) {}}
+		joins := kit.Joins[int]{Go: s.Go, Ended: s.Ended, Backlog: new(kit.Backlog), Undo: func(int) error { return nil }}
 		var callers sync.WaitGroup
 		for range 32 {
 			callers.Go(func() {
