@@ -95,8 +95,8 @@ func TestFreshReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := within(t, 60*time.Second)
-	writer := open(t, zookeeper.Options{}, leader.Addr())
-	behind := open(t, zookeeper.Options{}, follower.Addr())
+	o := zookeeper.Options{TTL: 20 * time.Second} // it is not about sessions that end
+	writer, behind := open(t, o, leader.Addr()), open(t, o, follower.Addr())
 	value := func(b backend.Backend) *record.Value[int] { return record.New(b, "r", record.JSON[int]()) }
 	election := func(b backend.Backend) *elect.Election { return elect.New(b, "e", &elect.Options{ID: "x"}) }
 	standby := func(b backend.Backend) *task.Standby { return task.NewStandby(b, "s", nil) }
@@ -197,9 +197,9 @@ func TestServerThatIsBehind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx := within(t, 20*time.Second)
-	a := session(t, open(t, zookeeper.Options{}, leader.Addr()))
-	b := session(t, open(t, zookeeper.Options{}, follower.Addr()))
+	ctx := within(t, 60*time.Second)
+	o := zookeeper.Options{TTL: 20 * time.Second} // it is not about sessions that end
+	a, b := session(t, open(t, o, leader.Addr())), session(t, open(t, o, follower.Addr()))
 	pin := func(s backend.Session, m backend.Member) error {
 		l, err := a.Line(ctx, m.Line)
 		if err != nil {
@@ -219,7 +219,6 @@ func TestServerThatIsBehind(t *testing.T) {
 	if err := b.Refresh(ctx); err != nil {
 		t.Fatal(err)
 	}
-	watch := calm.Start(t)
 	if err := z.Isolate(follower); err != nil {
 		t.Fatal(err)
 	}
@@ -268,15 +267,10 @@ func TestServerThatIsBehind(t *testing.T) {
 	watched := background(func() error { return b.WatchPlace(ctx, joined, &backend.Place{First: true, Token: joined.Position}) })
 	still(t, returned, 300*time.Millisecond) // of the 2 s for which the follower serves alone
 	z.Heal()
-	var failed error
 	for range calls {
-		failed = errors.Join(failed, <-returned)
-	}
-	if errors.Is(failed, backend.ErrSessionEnded) && watch.NotJudged(2*time.Second, "the follower served alone for too long: %v", failed) {
-		return
-	}
-	if failed != nil {
-		t.Fatal(failed)
+		if err := <-returned; err != nil {
+			t.Error(err)
+		}
 	}
 	for line, want := range map[string]int{"pinned": 0, "items": 1, "removed": 1} {
 		if l, err := a.Line(ctx, line); err != nil || len(l.Members) != want {
