@@ -101,7 +101,7 @@ func open(cfg *api.Config, o *Options, token *security.Secret) (*Backend, error)
 		return nil, driver.Wrap("open", "", fmt.Errorf("%w: api.Config.WaitTime is set; leave it at zero, every query has a time of its own", backend.ErrInvalid))
 	}
 	b := &Backend{o: o}
-	b.sessions = kit.NewSessions(kit.Config{Scheme: driver, Open: b.establish, Connect: o.ConnectTimeout, Patience: closeBound, CheckName: checkName})
+	b.sessions = kit.NewSessions(kit.Config{Scheme: driver, Open: b.open, Connect: o.ConnectTimeout, Attempt: 2 * o.attempt(), Patience: closeBound, CheckName: checkName})
 	if b.c, err = newClient(b.sessions.Context(), cfg, o, token); err != nil {
 		_ = b.sessions.Close() // there are none
 		return nil, err
@@ -116,30 +116,9 @@ func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
 	return b.sessions.Session(ctx)
 }
 
-// establish opens a session. If the creation was not answered, Consul may have a session
+// open opens a session. If the creation was not answered, Consul may have a session
 // that we do not know of; it has no members, and Consul ends it in time.
-func (b *Backend) establish(ctx context.Context) (kit.Session, error) {
-	wait := b.o.backoff()
-	var why error // what went wrong last, apart from that the time was over
-	for {
-		s, err := b.tryEstablish(ctx)
-		if err == nil || !errors.Is(err, backend.ErrUnavailable) {
-			return s, err
-		}
-		if why == nil || ctx.Err() == nil {
-			why = err
-		}
-		if wait.Sleep(ctx) != nil {
-			return nil, fmt.Errorf("%w; gave up after %v", why, b.o.ConnectTimeout)
-		}
-	}
-}
-
-func (b *Backend) tryEstablish(ctx context.Context) (*session, error) {
-	// This limit is longer than that of other requests, as nothing else goes on
-	// meanwhile. A third of the TTL must be left.
-	ctx, cancel := context.WithTimeout(ctx, 2*b.o.attempt())
-	defer cancel()
+func (b *Backend) open(ctx context.Context) (kit.Session, error) {
 	t, err := b.c.found(ctx)
 	if errors.Is(err, errNoNode) && !b.o.AgentNode {
 		b.o.Logger.Info("registering the catalog node of sessions", "node", b.o.Node)

@@ -250,7 +250,7 @@ func newBackend(f Options) *Backend {
 		flat:     make(map[string]bool),
 		asking:   make(map[string]chan struct{}),
 	}
-	b.sessions = kit.NewSessions(kit.Config{Scheme: driver, Open: b.open, Connect: f.ConnectTimeout, Patience: closeBound})
+	b.sessions = kit.NewSessions(kit.Config{Scheme: driver, Open: b.open, Connect: f.ConnectTimeout, Attempt: max(f.ConnectTimeout/4, minAttempt), Patience: closeBound})
 	return b
 }
 
@@ -272,8 +272,8 @@ func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
 	return b.sessions.Session(ctx)
 }
 
-// open opens a session: it asks etcd for a lease until one is granted or ctx ends. Before the first
-// it makes the client. That sends nothing, unless a password has to be exchanged for a token.
+// open opens a session. Before the first it makes the client. That sends nothing, unless a password has to be
+// exchanged for a token.
 func (b *Backend) open(ctx context.Context) (kit.Session, error) {
 	if b.client == nil {
 		client, err := b.dial(ctx)
@@ -282,28 +282,23 @@ func (b *Backend) open(ctx context.Context) (kit.Session, error) {
 		}
 		b.use(client)
 	}
-	pause := newBackoff()
-	for attempt := max(b.o.ConnectTimeout/4, minAttempt); ; attempt *= 2 {
-		s, err := b.begin(ctx, attempt)
-		if err == nil || !isLost(err) {
-			return s, err
-		}
-		if pause.Sleep(ctx) != nil {
-			means := ""
-			if b.proxy == "" {
-				means = hint(err)
-			}
-			return nil, fmt.Errorf("no lease was granted within %v by %s: %s%w",
-				b.o.ConnectTimeout, servers(b.hosts, b.proxy), means, err)
-		}
+	s, err := b.begin(ctx)
+	if err == nil {
+		return s, nil
 	}
+	if isLost(err) {
+		means := ""
+		if b.proxy == "" {
+			means = hint(err)
+		}
+		err = fmt.Errorf("no lease was granted by %s: %s%w", servers(b.hosts, b.proxy), means, err)
+	}
+	return nil, err
 }
 
 // begin opens a session with a lease that it asks for once. If the answer is lost, etcd
 // may have granted a lease that we do not know of; it holds no key, and expires.
-func (b *Backend) begin(ctx context.Context, attempt time.Duration) (*session, error) {
-	ctx, cancel := context.WithTimeout(ctx, attempt)
-	defer cancel()
+func (b *Backend) begin(ctx context.Context) (*session, error) {
 	term, err := b.term(ctx)
 	if err != nil {
 		return nil, err

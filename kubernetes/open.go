@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
@@ -19,7 +20,6 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/backend/kit"
-	"github.com/succession-dev/succession/backend/kit/clock"
 )
 
 // A Backend is a long-lived handle on the Leases of one namespace. It is safe for concurrent use.
@@ -134,7 +134,7 @@ func New(cfg *rest.Config, o *Options) (*Backend, error) {
 		return nil, driver.Wrap("open", "", err)
 	}
 	b := &Backend{o: o, wire: w, space: hash("space", o.Prefix), guards: guards}
-	b.sessions = kit.NewSessions(kit.Config{Scheme: driver, Open: b.open, Connect: o.ConnectTimeout, Patience: closeBound})
+	b.sessions = kit.NewSessions(kit.Config{Scheme: driver, Open: b.open, Connect: o.ConnectTimeout, Attempt: o.ConnectTimeout / 2, Passing: b.early, Patience: closeBound})
 	return b, nil
 }
 
@@ -151,26 +151,9 @@ func (b *Backend) Close() error {
 	return err
 }
 
-// open opens a session. After a lost answer it opens another: other sessions end the first.
-func (b *Backend) open(ctx context.Context) (kit.Session, error) {
-	var why error
-	begun := clock.Now()
-	for pause := b.o.backoff(); ; {
-		s, err := b.begin(ctx)
-		switch {
-		case err == nil:
-			return s, nil
-		case ctx.Err() == nil:
-			why = err                                                                               // afterwards the error is that of ctx
-			early := errors.Is(err, backend.ErrDenied) && clock.Since(begun) < b.o.ConnectTimeout/2 // see [wire.passing]
-			if !lost(err) && !early {
-				return nil, err
-			}
-		}
-		if ctx.Err() != nil || pause.Sleep(ctx) != nil {
-			return nil, fmt.Errorf("%w: no session was opened within %v: %w", backend.ErrUnavailable, b.o.ConnectTimeout, cmp.Or(why, err))
-		}
-	}
+// early reports whether a refusal may pass, because the API server may not know of the right yet; see [wire.passing].
+func (b *Backend) early(err error, since time.Duration) bool {
+	return errors.Is(err, backend.ErrDenied) && since < b.o.ConnectTimeout/2
 }
 
 // The oldest version of Kubernetes that will do.

@@ -58,8 +58,8 @@ var (
 // maxBurnt is how many names of members may be burnt. An object has room for more.
 const maxBurnt = 2000
 
-// begin opens a session once.
-func (b *Backend) begin(ctx context.Context) (*session, error) {
+// open opens a session. If the answer is lost, it is called again, and other sessions end the first.
+func (b *Backend) open(ctx context.Context) (kit.Session, error) {
 	if !b.checked {
 		if err := b.checkVersion(ctx); err != nil {
 			return nil, err

@@ -147,7 +147,7 @@ func open(config func() (*pgconn.Config, error), o *Options) (*Backend, error) {
 		return nil, driver.Wrap("open", "", err)
 	}
 	b := &Backend{o: o, wire: newWire(config, o), format: format, asked: make(map[string]int64)}
-	b.sessions = kit.NewSessions(kit.Config{Scheme: driver, Open: b.open, Connect: o.ConnectTimeout, Patience: closeBound})
+	b.sessions = kit.NewSessions(kit.Config{Scheme: driver, Open: b.open, Connect: o.ConnectTimeout, Attempt: o.ConnectTimeout / 2, Patience: closeBound})
 	return b, nil
 }
 
@@ -164,28 +164,6 @@ func (b *Backend) Close() error {
 	err := b.sessions.Close()
 	b.wire.close()
 	return err
-}
-
-// open opens a session. After a lost answer it opens another: other sessions end the first.
-func (b *Backend) open(ctx context.Context) (kit.Session, error) {
-	var why error
-	pause := b.o.backoff()
-	for {
-		s, err := b.begin(ctx)
-		if err == nil {
-			return s, nil
-		}
-		if !lost(err) && ctx.Err() == nil {
-			return nil, err
-		}
-		if lost(err) || why == nil { // and not that the time was over
-			why = err
-		}
-		b.wire.turn.Add(1)
-		if ctx.Err() != nil || pause.After(ctx, err) != nil {
-			return nil, fmt.Errorf("%w: no session was opened within %v: %w", backend.ErrUnavailable, b.o.ConnectTimeout, why)
-		}
-	}
 }
 
 // stuck returns an error if the process that was asked for the newest session still waits for a

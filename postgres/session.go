@@ -46,11 +46,14 @@ type session struct {
 
 var _ backend.Session = (*session)(nil)
 
-// begin opens a session once.
-func (b *Backend) begin(ctx context.Context) (_ *session, err error) {
+// open opens a session. If the answer is lost, it is called again, and other sessions end the first.
+func (b *Backend) open(ctx context.Context) (_ kit.Session, err error) {
+	defer func() {
+		if err != nil {
+			b.wire.turn.Add(1) // another host comes first
+		}
+	}()
 	s := &session{b: b, id: textOf(randomUUID()), spread: rand.Float64(), ran: make(chan struct{})}
-	ctx, cancel := bounded(ctx, b.o.ConnectTimeout/2)
-	defer cancel()
 	s.listener.prefix, s.listener.came = b.o.Schema+".", make(chan struct{}, 1)
 	c, err := b.wire.dial(ctx, s.listener.tell)
 	var pg *pgconn.PgError

@@ -3,6 +3,7 @@ package kit_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -94,6 +95,64 @@ func open(t *testing.T, c *coordinator) *kit.Adapter {
 		t.Fatal(err)
 	}
 	return s.(*kit.Adapter)
+}
+
+// A driver is asked for a session again and again, each time with more time, as long as what is wrong may pass.
+func TestOpensAgain(t *testing.T) {
+	slow := func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
+	refused := func(context.Context) error { return errRan }
+	away := func(context.Context) error { return fmt.Errorf("%w: away", backend.ErrUnavailable) }
+	works := func(context.Context) error { return nil }
+	tests := []struct {
+		name     string
+		attempt  time.Duration
+		attempts []func(context.Context) error // the last one again and again
+		passing  func(error, time.Duration) bool
+		want     error
+		says     string
+		calls    int
+		lasts    time.Duration // with pauses of a second at most
+	}{
+		{name: "at once", attempt: time.Second, attempts: []func(context.Context) error{works}, calls: 1},
+		{name: "the first takes too long", attempt: time.Second, attempts: []func(context.Context) error{slow, works}, calls: 2, lasts: time.Second},
+		{name: "each has twice the time", attempt: time.Second / 2, attempts: []func(context.Context) error{slow, slow, slow, works}, calls: 4, lasts: 7 * time.Second / 2},
+		{name: "not in time", attempt: 2 * time.Second, attempts: []func(context.Context) error{slow}, want: backend.ErrUnavailable, says: "no session was opened within 4s: coordinator unavailable: no answer within 2s", calls: 2, lasts: 4 * time.Second},
+		{name: "what went wrong last", attempt: time.Second, attempts: []func(context.Context) error{away, slow}, want: backend.ErrUnavailable, says: "no answer within 2s", calls: 3, lasts: 4 * time.Second},
+		{name: "it passes", attempt: time.Second, attempts: []func(context.Context) error{away, away, works}, calls: 3},
+		{name: "it is refused", attempt: time.Second, attempts: []func(context.Context) error{away, refused}, want: errRan, calls: 2},
+		{name: "a refusal that may pass", attempt: time.Second, attempts: []func(context.Context) error{refused, refused, works},
+			passing: func(err error, since time.Duration) bool { return errors.Is(err, errRan) && since < time.Second }, calls: 3},
+		{name: "a refusal that lasts", attempt: time.Second, attempts: []func(context.Context) error{refused},
+			passing: func(_ error, since time.Duration) bool { return since < time.Second }, want: errRan, lasts: time.Second},
+		{name: "once", attempts: []func(context.Context) error{away, works}, want: backend.ErrUnavailable, calls: 1},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, calls := newCoordinator(0, 0), 0
+				c.sessions.Close()
+				c.sessions = kit.NewSessions(kit.Config{Scheme: "test", Connect: 4 * time.Second, Patience: time.Second, Attempt: test.attempt, Passing: test.passing,
+					Open: func(ctx context.Context) (kit.Session, error) {
+						f := test.attempts[min(calls, len(test.attempts)-1)]
+						calls++
+						if err := f(ctx); err != nil {
+							return nil, err
+						}
+						return c.open(ctx)
+					}})
+				defer c.sessions.Close()
+				began := time.Now()
+				_, err := c.sessions.Session(t.Context())
+				took := time.Since(began)
+				if !errors.Is(err, test.want) || err != nil && !strings.Contains(err.Error(), test.says) {
+					t.Errorf("Session returned %v; want %v, %q", err, test.want, test.says)
+				}
+				if test.calls > 0 && calls != test.calls || took < test.lasts || took > test.lasts+time.Second {
+					t.Errorf("Open was called %d times within %v; want %d, %v", calls, took, test.calls, test.lasts)
+				}
+			})
+		})
+	}
 }
 
 // All callers of Session share one opening, even if the first has given up. Then the session is

@@ -3,11 +3,14 @@ package kit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit/backoff"
+	"github.com/succession-dev/succession/backend/kit/clock"
 )
 
 // A Session is a driver's session: it embeds a *[Life]. Its callers have it in an [Adapter].
@@ -16,14 +19,24 @@ type Session interface {
 	life() *Life
 }
 
-// Config says how a driver opens and ends sessions. All fields except CheckName are required.
+// Config says how a driver opens and ends sessions. Scheme, Open, Connect and Patience are required.
 type Config struct {
 	Scheme Scheme
 
-	// Open opens a session and starts its life ([Life.Start]). ctx ends after Connect, or
+	// Open opens a session and starts its life ([Life.Start]). ctx ends after Attempt, or
 	// when Close gives up. If Open fails, it must end the life that it has made.
 	Open    func(ctx context.Context) (Session, error)
 	Connect time.Duration
+
+	// Attempt is how long the first call of Open may take. If that is not enough, or Open fails with
+	// [backend.ErrUnavailable], it is called again after a pause, until Connect is over. Each call may take twice as
+	// long as the one before: where a coordinator is slow because many connect to it, a call that is given up
+	// has cost it as much as one that succeeds. 0 stands for one call that may take Connect.
+	Attempt time.Duration
+
+	// Passing says of another error of Open whether it may pass by itself. since is how long ago Open was
+	// called first. nil stands for a func that returns false.
+	Passing func(err error, since time.Duration) bool
 
 	// Patience is the longest time that Close waits for the coordinator.
 	Patience time.Duration
@@ -123,7 +136,7 @@ func (b *Sessions) live(ctx context.Context) (*Adapter, error) {
 func (b *Sessions) open(o *opening) {
 	ctx, cancel := context.WithTimeout(b.ctx, b.Connect)
 	defer cancel()
-	s, err := b.Open(ctx)
+	s, err := b.insist(ctx)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.opening = nil
@@ -140,6 +153,34 @@ func (b *Sessions) open(o *opening) {
 		b.newest = o.session
 	}
 	close(o.done)
+}
+
+// insist calls Open until it opens a session, ctx ends, or Open fails for good.
+func (b *Sessions) insist(ctx context.Context) (Session, error) {
+	if b.Attempt == 0 {
+		return b.Open(ctx)
+	}
+	var why error // what went wrong last, apart from that all time was over
+	pause, begun := backoff.Backoff{Min: 20 * time.Millisecond, Max: time.Second}, clock.Now()
+	for attempt := b.Attempt; ; attempt *= 2 {
+		bounded, cancel := context.WithTimeoutCause(ctx, attempt, fmt.Errorf("%w: no answer within %v", backend.ErrUnavailable, attempt))
+		s, err := b.Open(bounded)
+		late := bounded.Err() != nil
+		cancel()
+		if err == nil {
+			return s, nil
+		}
+		over := ctx.Err() != nil
+		if why == nil || !over {
+			why = err
+		}
+		if !late && !errors.Is(err, backend.ErrUnavailable) && (b.Passing == nil || !b.Passing(err, clock.Since(begun))) {
+			return nil, err
+		}
+		if over || pause.Sleep(ctx) != nil {
+			return nil, fmt.Errorf("%w: no session was opened within %v: %w", backend.ErrUnavailable, b.Connect, why)
+		}
+	}
 }
 
 // Context returns a context that ends when Close stops waiting for sessions to be released.

@@ -60,7 +60,7 @@ func Open(u *coordinator.URL) (*Backend, error) {
 // New returns a backend for the server at addr, which owns the transport. It does not block.
 func New(transport *http.Transport, addr string, ttl time.Duration) *Backend {
 	b := &Backend{client: &http.Client{Transport: transport}, url: "http://" + addr + "/", ttl: ttl}
-	b.sessions = kit.NewSessions(kit.Config{Scheme: driver, Open: b.open, Connect: 5 * time.Second, Patience: 2 * time.Second})
+	b.sessions = kit.NewSessions(kit.Config{Scheme: driver, Open: b.open, Connect: 5 * time.Second, Attempt: time.Second, Patience: 2 * time.Second})
 	return b
 }
 
@@ -74,16 +74,8 @@ func (b *Backend) Close() error {
 	return err
 }
 
-// open opens a session. After a lost answer it opens another: the first ends by itself.
+// open opens a session. If the answer is lost, it is called again, and the first session ends by itself.
 func (b *Backend) open(ctx context.Context) (kit.Session, error) {
-	s, err := kit.Retry(ctx, b.pause(), lost, b.begin)
-	if err != nil && ctx.Err() != nil {
-		err = fmt.Errorf("%w: no session was opened within %v", backend.ErrUnavailable, b.sessions.Connect)
-	}
-	return s, err
-}
-
-func (b *Backend) begin(ctx context.Context) (*session, error) {
 	sent := clock.Now()
 	a, err := b.send(ctx, b.ttl/2, "open", request{Log: b.log, TTL: b.ttl})
 	if err != nil {
