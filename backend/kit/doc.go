@@ -6,7 +6,8 @@
 //
 // A backend has one [Sessions], which returns the live session, or opens one if there is
 // none. All callers that ask meanwhile wait for the same opening. It goes on even after they
-// have given up, and lasts at most as long as Connect says. [Sessions.Close] ends the sessions
+// have given up. It asks the driver again and again, each time with more time, as long as what is wrong may pass,
+// and lasts at most as long as Connect says ([Config]). [Sessions.Close] ends the sessions
 // of the backend and waits until each of them has been released: not only the newest, because
 // members of a session that ended long ago may still stand at the coordinator.
 //
