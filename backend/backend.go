@@ -30,7 +30,8 @@ type Backend interface {
 // coordinators, as that of package spread does: b then has a method For(election string) Backend. A session
 // has one end and one deadline, and these differ between coordinators, so the Session of such a b fails
 // with [ErrInvalid]. Package elect calls For by itself. For any other b it returns b. It does not block. The
-// caller closes b, and not what For returns.
+// caller closes b, and not what For returns. If such a b has a method Reach(context.Context) error, that blocks until
+// its coordinators can be used, as Session does for others.
 func For(b Backend, election string) Backend {
 	if d, ok := b.(interface{ For(election string) Backend }); ok {
 		return d.For(election)
@@ -38,7 +39,7 @@ func For(b Backend, election string) Backend {
 	return b
 }
 
-// A Session keeps members in line: they go when it ends. Its methods, except Close,
+// A Session keeps members in line: they go when it ends. Its methods that return an error, except Close and Files,
 // fail with [ErrSessionEnded] once it has ended, with [ErrUnavailable] if the
 // coordinator could not be reached or its answer was lost, and with the cause of ctx if
 // ctx ends first. It is safe for concurrent use. A driver whose coordinator lacks something embeds its
@@ -223,8 +224,8 @@ type Session interface {
 	// m stands until they are closed too. Give them to a child process that does the
 	// leader's work ([os/exec.Cmd] ExtraFiles): nobody else leads before the child has
 	// ended. Leave and Close remove m nevertheless. The caller closes the files. It does not block. It
-	// fails with [ErrNotMember] if the session does not hold m. On all other coordinators a session embeds
-	// kit.NoFiles, and Files returns none.
+	// fails with [ErrNotMember] if the session does not hold m. A session whose members no files hold embeds
+	// kit.NoFiles: Files then returns none, whatever m is.
 	Files(m Member) ([]*os.File, error)
 
 	// TTL is the session time that the coordinator has granted: it ends a session that

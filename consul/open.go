@@ -119,6 +119,9 @@ func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
 // open opens a session. If the creation was not answered, Consul may have a session
 // that we do not know of; it has no members, and Consul ends it in time.
 func (b *Backend) open(ctx context.Context) (kit.Session, error) {
+	// A third of the TTL must be left, however much time there is.
+	ctx, cancel := context.WithTimeout(ctx, 2*b.o.attempt())
+	defer cancel()
 	t, err := b.c.found(ctx)
 	if errors.Is(err, errNoNode) && !b.o.AgentNode {
 		b.o.Logger.Info("registering the catalog node of sessions", "node", b.o.Node)

@@ -80,7 +80,7 @@ func newSession(b *Backend, t tenancy) *session {
 	defer s.mu.Unlock()
 	s.Life = b.sessions.NewLife(kit.Rules{Over: s.over, Left: s.lease.Left, Ending: s.lease.End, Release: s.destroy, Stands: s.stands})
 	s.lookout.Life, s.lookout.Read = s.Life, func(line string) (backend.Line, error) { return s.Line(urgent(s.Context()), line) }
-	s.joining = kit.Joins[backend.Member]{Go: s.Go, Ended: s.Ended, Backlog: &s.backlog, Undo: func(m backend.Member) error { return s.Leave(s.Context(), m) }, End: s.End}
+	s.joining = kit.Joins[backend.Member]{Go: s.Go, Ended: s.Ended, Backlog: &s.backlog, Undo: func(m backend.Member) error { return kit.About(m, s.Leave(s.Context(), m)) }, End: s.End}
 	s.leaving = kit.Leaves{Go: s.Go, Ended: s.Ended, Backlog: &s.backlog, Context: s.Context, Alone: s.leaveAlone, Together: s.leaveTogether}
 	s.lease.Confirmed = s.Beat
 	return s

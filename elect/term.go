@@ -101,7 +101,7 @@ func (t *Term) Member() backend.Member { return t.m }
 // ([os/exec.Cmd] ExtraFiles): even if this process dies, nobody else leads before the other one has closed
 // them, or has ended. Only coordinators on which the kernel keeps the places have such files, as package
 // local; on all others it returns none, and the work ends by SessionDeadline. The caller closes the
-// files. It does not block. It fails with [backend.ErrNotMember] if the leader does not stand any more.
+// files. It does not block. It fails with [backend.ErrNotMember] if files held a place that is lost.
 func (t *Term) Files() ([]*os.File, error) { return t.s.Files(t.m) }
 
 // Deadline is when the term ends if the coordinator does not confirm the session before,

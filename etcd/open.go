@@ -250,7 +250,7 @@ func newBackend(f Options) *Backend {
 		flat:     make(map[string]bool),
 		asking:   make(map[string]chan struct{}),
 	}
-	b.sessions = kit.NewSessions(kit.Config{Scheme: driver, Open: b.open, Connect: f.ConnectTimeout, Attempt: max(f.ConnectTimeout/4, minAttempt), Patience: closeBound})
+	b.sessions = kit.NewSessions(kit.Config{Scheme: driver, Open: b.open, Connect: f.ConnectTimeout, Attempt: max(f.ConnectTimeout/4, minAttempt), Passing: func(err error, _ time.Duration) bool { return isLost(err) }, Patience: closeBound})
 	return b
 }
 
@@ -276,7 +276,10 @@ func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
 // exchanged for a token.
 func (b *Backend) open(ctx context.Context) (kit.Session, error) {
 	if b.client == nil {
-		client, err := b.dial(ctx)
+		// The server may take longer for a password than for all else.
+		dialing, cancel := context.WithTimeout(b.sessions.Context(), b.o.ConnectTimeout)
+		client, err := b.dial(dialing)
+		cancel()
 		if err != nil {
 			return nil, fmt.Errorf("connect to %s: %w", servers(b.hosts, b.proxy), classify(err))
 		}

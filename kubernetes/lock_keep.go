@@ -140,7 +140,7 @@ func (s *session) forsake(l *lock) {
 			return struct{}{}, gone(s.b.wire.remove(ctx, s.b.o.attempt(), m.Key, "", ""))
 		})
 		if err != nil {
-			s.End(fmt.Errorf("its member %s of %s, which nobody waits for, cannot be removed: %w", m.Key, m.Line, err))
+			s.End(fmt.Errorf("a member that nobody waits for cannot be removed: %w", kit.About(m, err)))
 			return
 		}
 		s.mu.Lock()

@@ -134,7 +134,7 @@ func New(cfg *rest.Config, o *Options) (*Backend, error) {
 		return nil, driver.Wrap("open", "", err)
 	}
 	b := &Backend{o: o, wire: w, space: hash("space", o.Prefix), guards: guards}
-	b.sessions = kit.NewSessions(kit.Config{Scheme: driver, Open: b.open, Connect: o.ConnectTimeout, Attempt: o.ConnectTimeout / 2, Passing: b.early, Patience: closeBound})
+	b.sessions = kit.NewSessions(kit.Config{Scheme: driver, Open: b.open, Connect: o.ConnectTimeout, Attempt: o.ConnectTimeout / 2, Passing: b.passing, Patience: closeBound})
 	return b, nil
 }
 
@@ -151,9 +151,10 @@ func (b *Backend) Close() error {
 	return err
 }
 
-// early reports whether a refusal may pass, because the API server may not know of the right yet; see [wire.passing].
-func (b *Backend) early(err error, since time.Duration) bool {
-	return errors.Is(err, backend.ErrDenied) && since < b.o.ConnectTimeout/2
+// passing reports whether the error of an opening may pass. So may a refusal at first, because the API server may not know of the
+// right yet; see [wire.passing].
+func (b *Backend) passing(err error, since time.Duration) bool {
+	return lost(err) || errors.Is(err, backend.ErrDenied) && since < b.o.ConnectTimeout/2
 }
 
 // The oldest version of Kubernetes that will do.

@@ -79,17 +79,17 @@ func (b *Backend) open(ctx context.Context) (kit.Session, error) {
 		return nil, err
 	}
 	if o.version() <= before {
-		_ = b.wire.remove(ctx, b.o.attempt(), s.name, o.Metadata.UID, "")
+		_ = b.wire.remove(context.WithoutCancel(ctx), b.o.attempt(), s.name, o.Metadata.UID, "")
 		return nil, errReset
 	}
 	s.uid, s.version = o.Metadata.UID, o.Metadata.ResourceVersion
 	if !s.lease.Extend(sent, b.o.TTL) || !s.lease.Hold(true) {
-		_ = b.wire.remove(ctx, b.o.attempt(), s.name, s.uid, "")
+		_ = b.wire.remove(context.WithoutCancel(ctx), b.o.attempt(), s.name, s.uid, "")
 		return nil, fmt.Errorf("%w: the session was opened too late", backend.ErrUnavailable)
 	}
 	s.Life = b.sessions.NewLife(kit.Rules{Over: s.over, Left: s.lease.Left, Ending: s.lease.End, Release: s.release, Explain: s.explain, Stands: s.stays})
 	s.lease.Confirmed = s.Beat
-	s.joining = kit.Joins[backend.Joined]{Go: s.Go, Ended: s.Ended, Backlog: &s.backlog, Undo: func(j backend.Joined) error { return s.leave(s.Context(), j.Member) }, End: s.End}
+	s.joining = kit.Joins[backend.Joined]{Go: s.Go, Ended: s.Ended, Backlog: &s.backlog, Undo: func(j backend.Joined) error { return kit.About(j.Member, s.leave(s.Context(), j.Member)) }, End: s.End}
 	s.leaving = kit.Leaves{Go: s.Go, Ended: s.Ended, Backlog: &s.backlog, Context: s.Context, Alone: s.leaveAlone, Together: s.leaveTogether}
 	s.hub.follow(subject{ofLabel, s.name}, o.version()) // its own end, and that of its members
 	s.Start(s.renew, s.watchOver)

@@ -49,7 +49,7 @@ var _ backend.Session = (*session)(nil)
 // open opens a session. If the answer is lost, it is called again, and other sessions end the first.
 func (b *Backend) open(ctx context.Context) (_ kit.Session, err error) {
 	defer func() {
-		if err != nil {
+		if lost(err) {
 			b.wire.turn.Add(1) // another host comes first
 		}
 	}()
@@ -113,7 +113,7 @@ func (b *Backend) open(ctx context.Context) (_ kit.Session, err error) {
 	}
 	s.Life = b.sessions.NewLife(kit.Rules{Over: s.over, Left: s.lease.Left, Ending: s.lease.End, Release: s.release, Stands: s.stands})
 	s.lease.Confirmed = s.Beat
-	s.joining = kit.Joins[backend.Joined]{Go: s.Go, Ended: s.Ended, Backlog: &s.backlog, Undo: func(j backend.Joined) error { return s.leave(j.Member) }, End: s.End}
+	s.joining = kit.Joins[backend.Joined]{Go: s.Go, Ended: s.Ended, Backlog: &s.backlog, Undo: func(j backend.Joined) error { return kit.About(j.Member, s.leave(j.Member)) }, End: s.End}
 	s.Start()
 	if !s.Go(s.run) {
 		close(s.ran)

@@ -20,7 +20,7 @@ func itemData(value string) []byte {
 	return []byte(value)
 }
 
-// Append implements [backend.Session]. The item that it returns has no position if somebody has
+// Append is that of [backend.Session]. The item that it returns has no position if somebody has
 // removed it already.
 func (s *session) Append(ctx context.Context, line, value string) (backend.Member, error) {
 	m := backend.Member{Line: line, Value: value, Pinned: true}
@@ -50,7 +50,7 @@ func (s *session) Append(ctx context.Context, line, value string) (backend.Membe
 	}
 }
 
-// Remove implements [backend.Session].
+// Remove is that of [backend.Session].
 func (s *session) Remove(ctx context.Context, m, by backend.Member) error {
 	path, err := s.options.member(m)
 	if err != nil {

@@ -41,14 +41,14 @@ type join struct {
 	told *backend.Record // what is known of the record since then
 }
 
-// Join implements [backend.Session]. It takes two round trips: one to create the member, and one for all that is
+// Join is that of [backend.Session]. It takes two round trips: one to create the member, and one for all that is
 // read then, which goes out together: the member's znode and, if a record is given, the places of
 // the line, the header unless that is known, and whether there is such a record.
 func (s *session) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
 	return s.join(ctx, &join{name: line, prefix: s.options.namePrefix(), value: value, record: record})
 }
 
-// JoinShared implements [backend.Session]. It fails with [errors.ErrUnsupported] if the
+// JoinShared is that of [backend.Session]. It fails with [errors.ErrUnsupported] if the
 // candidates that [Options] As names do not see shared members.
 func (s *session) JoinShared(ctx context.Context, line, value, record string) (backend.Joined, error) {
 	prefix, err := s.options.sharedPrefix()
@@ -86,7 +86,9 @@ func (s *session) join(ctx context.Context, j *join) (backend.Joined, error) {
 
 // undo removes a member that no caller knows of. It tries until the link is dead: then the member goes with
 // the session.
-func (s *session) undo(o *member) error { return s.leaving.Do(s.link.Context(), o.joined) }
+func (s *session) undo(o *member) error {
+	return kit.About(o.joined, s.leaving.Do(s.link.Context(), o.joined))
+}
 
 // lineJoins is what the joins in one line have in common: each has the lock to read, and to write
 // while it looks for a member whose create was not answered.

@@ -3,6 +3,8 @@ package kit
 import (
 	"context"
 	"fmt"
+
+	"github.com/succession-dev/succession/backend"
 )
 
 // Joins runs the joins of a session. A join that has been sent goes on until it is known whether
@@ -12,8 +14,8 @@ type Joins[T any] struct {
 	Go      func(f func()) (runs bool) // runs f in a goroutine; false when the session ends
 	Ended   func() error               // why the session has ended
 	Backlog *Backlog                   // of the session
-	// Undo removes what a join has made, for Discard. It returns when that is removed, when the session has
-	// ended, or with what it cannot be removed for.
+	// Undo removes what a join has made, for Discard. It returns when that is removed or the session has ended, or
+	// with why it cannot be removed, which names the member ([About]).
 	Undo func(made T) error
 	End  func(why error) // ends the session
 }
@@ -25,6 +27,14 @@ func (j *Joins[T]) Discard(made T) {
 	if err := j.Undo(made); err != nil && j.Ended() == nil {
 		j.End(fmt.Errorf("a member that nobody waits for cannot be removed: %w", err))
 	}
+}
+
+// About says in an error which member it is about. It returns nil if err is nil.
+func About(m backend.Member, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s of %s: %w", m.Key, m.Line, err)
 }
 
 // Do calls join in a goroutine, and returns what that returns. If ctx ends first, Do returns the cause of

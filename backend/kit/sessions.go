@@ -23,19 +23,19 @@ type Session interface {
 type Config struct {
 	Scheme Scheme
 
-	// Open opens a session and starts its life ([Life.Start]). ctx ends after Attempt, or
+	// Open opens a session and starts its life ([Life.Start]). ctx ends when the time of the call is over, or
 	// when Close gives up. If Open fails, it must end the life that it has made.
 	Open    func(ctx context.Context) (Session, error)
 	Connect time.Duration
 
-	// Attempt is how long the first call of Open may take. If that is not enough, or Open fails with
-	// [backend.ErrUnavailable], it is called again after a pause, until Connect is over. Each call may take twice as
-	// long as the one before: where a coordinator is slow because many connect to it, a call that is given up
-	// has cost it as much as one that succeeds. 0 stands for one call that may take Connect.
+	// Attempt is how long a call of Open may take at first. If it takes longer, or fails with an error that may
+	// pass, Open is called again after a pause, until Connect is over. After a call that was given up, the next one
+	// may take twice as long: where a coordinator is slow because many connect to it, a call that is given up has
+	// cost it as much as one that succeeds. 0 stands for one call, which may take Connect.
 	Attempt time.Duration
 
-	// Passing says of another error of Open whether it may pass by itself. since is how long ago Open was
-	// called first. nil stands for a func that returns false.
+	// Passing says of an error of Open whether it may pass by itself. since is how long ago Open was
+	// called first. nil stands for [backend.ErrUnavailable].
 	Passing func(err error, since time.Duration) bool
 
 	// Patience is the longest time that Close waits for the coordinator.
@@ -160,10 +160,15 @@ func (b *Sessions) insist(ctx context.Context) (Session, error) {
 	if b.Attempt == 0 {
 		return b.Open(ctx)
 	}
+	passing := b.Passing
+	if passing == nil {
+		passing = func(err error, _ time.Duration) bool { return errors.Is(err, backend.ErrUnavailable) }
+	}
 	var why error // what went wrong last, apart from that all time was over
 	pause, begun := backoff.Backoff{Min: 20 * time.Millisecond, Max: time.Second}, clock.Now()
-	for attempt := b.Attempt; ; attempt *= 2 {
-		bounded, cancel := context.WithTimeoutCause(ctx, attempt, fmt.Errorf("%w: no answer within %v", backend.ErrUnavailable, attempt))
+	for attempt := b.Attempt; ; {
+		slow := fmt.Errorf("%w: no answer within %v", backend.ErrUnavailable, attempt)
+		bounded, cancel := context.WithTimeoutCause(ctx, attempt, slow)
 		s, err := b.Open(bounded)
 		late := bounded.Err() != nil
 		cancel()
@@ -174,11 +179,20 @@ func (b *Sessions) insist(ctx context.Context) (Session, error) {
 		if why == nil || !over {
 			why = err
 		}
-		if !late && !errors.Is(err, backend.ErrUnavailable) && (b.Passing == nil || !b.Passing(err, clock.Since(begun))) {
+		gaveUp := late && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, slow))
+		if !gaveUp && !passing(err, clock.Since(begun)) {
 			return nil, err
+		}
+		select {
+		case <-b.closing:
+			return nil, backend.ErrClosed
+		default:
 		}
 		if over || pause.Sleep(ctx) != nil {
 			return nil, fmt.Errorf("%w: no session was opened within %v: %w", backend.ErrUnavailable, b.Connect, why)
+		}
+		if late {
+			attempt *= 2
 		}
 	}
 }

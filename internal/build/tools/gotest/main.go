@@ -31,9 +31,10 @@
 // idle lanes run anything: a compiler would disturb what is judged by time, and be disturbed. If a command fails, the run
 // fails, and so do the programs that wait for it. All others run.
 //
-// Behind --passed stands a name, under which it is kept in the user's cache folder what has passed; behind --again too, and what
-// has passed under that name before is not run. The name is to stand for all files that the tests depend on. What could not be
-// judged has not passed.
+// With --passed it is kept in the user's cache folder what has passed on this commit; with --again too, and what has passed on it
+// // before is not run. Behind both stand the names of the commands whose success depends on the files alone. A program has not passed by
+// // this if something could not be judged, or was skipped because the machine lacks something. While something is not committed, nothing
+// // is kept.
 //
 // A workspace that the environment names in GOWORK holds for what is built, and not for programs and commands.
 //
@@ -66,7 +67,7 @@ func main() {
 		return
 	}
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: gotest 'DIR [-FLAG...] PACKAGE... [-FLAG...]' ... [-- 'DIR ...' ...] [--idle 'DIR ...' ...] [--then 'DIR ...' ...] [--make 'NAME COMMAND...' ...] [--before 'NAME COMMAND...' ...] [--all 'DIR PACKAGE...' ...] [--passed NAME | --again NAME]")
+		fmt.Fprintln(os.Stderr, "usage: gotest 'DIR [-FLAG...] PACKAGE... [-FLAG...]' ... [-- 'DIR ...' ...] [--idle 'DIR ...' ...] [--then 'DIR ...' ...] [--make 'NAME COMMAND...' ...] [--before 'NAME COMMAND...' ...] [--all 'DIR PACKAGE...' ...] [--passed NAME... | --again NAME...]")
 		os.Exit(2)
 	}
 	// What was ignored from the beginning stays so, as behind nohup.

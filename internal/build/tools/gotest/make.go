@@ -31,8 +31,10 @@ func (r *report) make(ctx context.Context, s *schedule, list []*need) {
 		if err != nil {
 			err = fmt.Errorf("'%s' has failed (%w): what it has printed is above", strings.Join(n.command, " "), err)
 			r.say(fmt.Sprintf("FAIL  %s: %v", n.name, err))
-		} else if keepErr := s.passed.note(n.key()); keepErr != nil {
-			r.problem(keepErr.Error())
+		} else if slices.Contains(s.alone, n.name) {
+			if err := s.passed.note(n.key()); err != nil {
+				r.problem(err.Error())
+			}
 		}
 		s.isMade(n, err)
 	}

@@ -6,27 +6,52 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 )
 
-// A passed is a file of what has passed in earlier runs of the very same files, so that a run of hours that was interrupted can
+// A passed is a file of what has passed in earlier runs on the same commit, so that a run of hours that was interrupted can
 // go on. Nothing stands in it that could not be judged. It has a line for each key.
 type passed struct {
-	file string // empty if nothing is kept
+	tree string // of the commit
 
 	mu   sync.Mutex
+	file string          // empty if nothing is kept
 	keys map[string]bool // of earlier runs
 }
 
-// openPassed reads the file, or begins it anew unless again is set. Where there is no file nothing has passed.
-func openPassed(file string, again bool) (*passed, error) {
-	p := &passed{file: file, keys: make(map[string]bool)}
-	if file == "" {
+// tree returns the name that git has for all files of a commit. It fails if the files are not those of a commit.
+func tree() (string, error) {
+	changed, err := exec.Command("git", "status", "--porcelain").Output()
+	if err != nil {
+		return "", fmt.Errorf("git status: %w", err)
+	}
+	if len(changed) > 0 {
+		return "", errors.New("something here is not committed")
+	}
+	name, err := exec.Command("git", "rev-parse", "HEAD^{tree}").Output()
+	return strings.TrimSpace(string(name)), err
+}
+
+// openPassed reads the file of the present commit below a folder, or begins it anew unless again is set. If there is no such folder,
+// or the files are not those of a commit, nothing is kept, and again fails.
+func openPassed(dir string, again bool) (*passed, error) {
+	p := &passed{keys: make(map[string]bool)}
+	if dir == "" {
 		return p, nil
 	}
+	var err error
+	if p.tree, err = tree(); err != nil {
+		if again {
+			return nil, fmt.Errorf("there is no run to go on with: %w", err)
+		}
+		return p, nil
+	}
+	p.file = filepath.Join(dir, p.tree)
+	file := p.file
 	if !again {
 		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
@@ -44,13 +69,17 @@ func openPassed(file string, again bool) (*passed, error) {
 	return p, nil
 }
 
-// note adds to the file what has passed in this run.
+// note adds to the file what has passed in this run, unless somebody has changed files meanwhile.
 func (p *passed) note(key string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.file == "" {
 		return nil
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	if now, err := tree(); err != nil || now != p.tree {
+		p.file = ""
+		return nil
+	}
 	if err := os.MkdirAll(filepath.Dir(p.file), 0o755); err != nil {
 		return err
 	}

@@ -3,20 +3,38 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 )
 
-// A run goes on where another stopped: what has passed is not run again, and what has failed, what was not judged and what makes
-// something for others is. A run that does not go on begins anew.
+// A run goes on where another stopped: what has passed on this commit is not run again, and what has failed, what was not judged,
+// what was skipped, what makes something for others, and what depends on more than the files is. A run that does not go on begins anew.
 func TestAgain(t *testing.T) {
-	t.Parallel()
+	t.Chdir(t.TempDir())
+	git := func(args ...string) {
+		t.Helper()
+		if out, err := exec.Command("git", append([]string{"-c", "user.name=x", "-c", "user.email=x@example.org"}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile("file", []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("1")
+	git("init", "-q")
+	git("add", ".")
+	git("commit", "-qm", "1")
 	var all []string
 	ran := filepath.Join(t.TempDir(), "ran")
-	for name, body := range map[string]string{"good": "", "worse": `t.Error("loud")`, "disturbed": `t.Log("calm: not judged: it took 9s")`} {
+	for name, body := range map[string]string{"good": "", "worse": `t.Error("loud")`, "disturbed": `t.Log("calm: not judged: it took 9s")`, "lacking": `t.Skip("there is no Patroni")`} {
 		dir := module(t, fmt.Sprintf(`package p
 
 import ("os"; "testing")
@@ -35,7 +53,7 @@ func TestA(t *testing.T) {
 	if err := os.WriteFile(script, []byte("#!/bin/sh\nprintf \"$1 \" >> "+ran+"\n[ $1 != broken ]\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	all = append(all, "--make", "server "+script+" server", "--make", "check "+script+" check", "--make", "broken "+script+" broken")
+	all = append(all, "--make", "server "+script+" server", "--make", "check "+script+" check", "--make", "broken "+script+" broken", "--make", "asks "+script+" asks")
 	history := filepath.Join(t.TempDir(), "test-times.json")
 	run := func(args ...string) (did string, r *report, out string) {
 		t.Helper()
@@ -49,25 +67,39 @@ func TestA(t *testing.T) {
 		r.close()
 		return did, r, b.String()
 	}
-	did, r, _ := run("--passed", "tree")
-	if n := strings.Count(did, " "); n != 6 || r.passed != 2 || r.failed != 2 || r.before != 0 {
-		t.Errorf("the first run did %q; %d passed, %d failed, %d before", did, r.passed, r.failed, r.before)
+	const programs, commands = 4, 4
+	count := func(did string, want int) {
+		t.Helper()
+		if n := strings.Count(did, " "); n != want {
+			t.Errorf("the run did %q, want %d", did, want)
+		}
 	}
-	did, r, out := run("--again", "tree")
-	for _, each := range []string{"worse ", "disturbed ", "server ", "broken "} {
+	did, r, _ := run("--passed", "check", "broken")
+	if count(did, programs+commands); r.passed != 2 || r.failed != 2 || r.before != 0 {
+		t.Errorf("the first run: %d passed, %d failed, %d before", r.passed, r.failed, r.before)
+	}
+	did, r, out := run("--again", "check", "broken")
+	for _, each := range []string{"worse ", "disturbed ", "lacking ", "server ", "broken ", "asks "} {
 		if !strings.Contains(did, each) {
 			t.Errorf("the second run did %q, and not %s", did, each)
 		}
 	}
-	if n := strings.Count(did, " "); n != 4 || r.before != 2 || !strings.Contains(out, "\nnot run again: 2 test programs and checks that have passed before, on the same files\n") {
+	if count(did, 6); r.before != 2 || !strings.Contains(out, "\nnot run again: 2 test programs and checks that have passed before, on this commit\n") {
 		t.Errorf("the second run did %q, %d before:\n%s", did, r.before, out)
 	}
-	if did, _, _ := run("--again", "another tree"); strings.Count(did, " ") != 6 {
-		t.Errorf("on other files the run did %q", did)
+	write("2")
+	if err := newReport(newConsole(io.Discard)).runAll(t.Context(), append([]string{"--again"}, all...), history); err == nil || !strings.Contains(err.Error(), "not committed") {
+		t.Errorf("with something that is not committed: %v", err)
 	}
-	if did, _, _ := run("--passed", "tree"); strings.Count(did, " ") != 6 {
-		t.Errorf("a run that began anew did %q", did)
-	}
+	did, _, _ = run("--passed", "check", "broken")
+	count(did, programs+commands)
+	git("commit", "-qam", "2")
+	did, _, _ = run("--again", "check", "broken")
+	count(did, programs+commands) // nothing was kept before
+	did, _, _ = run("--again", "check", "broken")
+	count(did, 6)
+	did, _, _ = run("--passed", "check", "broken")
+	count(did, programs+commands)
 }
 
 func read1(t *testing.T, file string) string {

@@ -15,8 +15,9 @@ type plan struct {
 	builds []*build  // in the order in which the lanes want them
 	makes  [][]*need // lists that run beside each other
 	before []*need   // those for which all lanes wait but idle ones
-	passed string    // under which name it is kept what has passed; empty if it is not
+	keeps  bool      // it is kept what has passed
 	again  bool      // what has passed is not run
+	alone  []string  // the commands whose success depends on the files alone
 }
 
 // A lane is a list of programs that run one after the other.
@@ -81,8 +82,9 @@ func parse(args []string, stderr io.Writer) (*plan, error) {
 			sections = append(sections, section{kind: arg})
 		case arg == "--passed" || arg == "--again":
 			sections = append(sections, section{kind: arg})
+			p.keeps, p.again = true, arg == "--again"
 		case last.kind == "--passed" || last.kind == "--again":
-			p.passed, p.again = arg, last.kind == "--again"
+			p.alone = append(p.alone, arg)
 		case arg == "--make" || arg == "--before":
 			sections = append(sections, section{kind: arg})
 			p.makes = append(p.makes, nil)

@@ -243,7 +243,7 @@ func (r *report) close() bool {
 	r.calm.print(r.out)
 	r.skips.print(r.out)
 	if r.before > 0 {
-		fmt.Fprintf(r.out, "not run again: %d test programs and checks that have passed before, on the same files\n", r.before)
+		fmt.Fprintf(r.out, "not run again: %d test programs and checks that have passed before, on this commit\n", r.before)
 	}
 	fmt.Fprintf(r.out, "tests: %d passed, %d failed, %d skipped\n", r.passed, r.failed, r.skips.count())
 	return r.failed == 0

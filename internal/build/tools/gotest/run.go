@@ -87,7 +87,7 @@ func (r *report) run(ctx context.Context, s *schedule, p *program, by []string) 
 	s.end(p, end.Action == "pass")
 	r.add(end)
 	var keepErr error
-	if end.Action == "pass" && r.failed == 0 && len(r.calm.notJudged) == 0 {
+	if end.Action == "pass" && r.failed == 0 && len(r.calm.notJudged) == 0 && r.skips.other == 0 {
 		keepErr = s.passed.note(p.key)
 	}
 	return errors.Join(readErr, events.Wait(), keepErr)

@@ -51,16 +51,16 @@ func (r *report) runAll(ctx context.Context, args []string, historyFile string) 
 	if err != nil {
 		return err
 	}
-	file := ""
-	if p.passed != "" && historyFile != "" {
-		file = filepath.Join(filepath.Dir(historyFile), "passed", p.passed)
+	dir := ""
+	if p.keeps && historyFile != "" {
+		dir = filepath.Join(filepath.Dir(historyFile), "passed")
 	}
-	before, err := openPassed(file, p.again)
+	before, err := openPassed(dir, p.again)
 	if err != nil {
 		return err
 	}
 	if r.before = before.leaveOut(p); r.before > 0 {
-		fmt.Fprintf(r.out, "%d test programs and checks have passed before, on the same files, and are not run again\n", r.before)
+		fmt.Fprintf(r.out, "%d test programs and checks have passed before, on this commit, and are not run again\n", r.before)
 	}
 	bin, err := os.MkdirTemp(os.Getenv("GOTMPDIR"), "gotest-") // as go test does, as a link does not leave a file system
 	if err != nil {
