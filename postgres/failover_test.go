@@ -251,13 +251,12 @@ func TestStandbyIsGone(t *testing.T) {
 	}
 	p.Servers()[1].Kill()
 	<-s.Done()
-	for range 5 {
-		if _, err = b.Session(t.Context()); !errors.Is(err, backend.ErrUnavailable) {
-			t.Fatalf("a session: %v", err)
+	ctx, told := within(t, 30*time.Second), false // where processes are slow to make, some are only told that it takes too long
+	for asked := 0; asked < 5 || !told; asked++ {
+		if _, err = b.Session(ctx); !errors.Is(err, backend.ErrUnavailable) {
+			t.Fatalf("a session: %v; somebody is told why: %t", err, told)
 		}
-	}
-	if !strings.Contains(err.Error(), "standby") {
-		t.Errorf("nobody is told why: %v", err)
+		told = told || strings.Contains(err.Error(), "standby")
 	}
 	// One may be left of the heartbeats of the session, and one of its end.
 	if n := run(t, p.Addrs()[0], "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"); n > "3" || len(n) > 1 {

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	rig.Candidate()
 	// Each connection takes a process of the server. Where pages are slow to map, as in some virtual machines, both processors together start
 	// 34 of them in a second, and a rule connects twenty times.
-	coordtest.Main(m, 6, func() {
+	coordtest.Main(m, 4, func() {
 		if shared.postgres != nil {
 			shared.postgres.Stop()
 		}
