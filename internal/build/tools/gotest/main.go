@@ -31,10 +31,10 @@
 // idle lanes run anything: a compiler would disturb what is judged by time, and be disturbed. If a command fails, the run
 // fails, and so do the programs that wait for it. All others run.
 //
-// With --passed it is kept in the user's cache folder what has passed on this commit; with --again too, and what has passed on it
-// // before is not run. Behind both stand the names of the commands whose success depends on the files alone. A program has not passed by
-// // this if something could not be judged, or was skipped because the machine lacks something. While something is not committed, nothing
-// // is kept.
+// With --passed, gotest notes in the user's cache folder what passes on this commit. With --again it does so too, and does not run what
+// has passed there before. The words behind either are the names of commands whose success depends on the files alone; others
+// are not noted. Nor is a program in which a rule could not be judged, or a test was skipped for another reason than that the rule is
+// impossible, not wired or waived. If a file is not as in the commit, gotest notes nothing, and says so.
 //
 // A workspace that the environment names in GOWORK holds for what is built, and not for programs and commands.
 //

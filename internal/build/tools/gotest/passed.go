@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -16,10 +17,11 @@ import (
 // A passed is a file of what has passed in earlier runs on the same commit, so that a run of hours that was interrupted can
 // go on. Nothing stands in it that could not be judged. It has a line for each key.
 type passed struct {
+	out  io.Writer
 	tree string // of the commit
 
 	mu   sync.Mutex
-	file string          // empty if nothing is kept
+	file string          // empty if nothing is noted
 	keys map[string]bool // of earlier runs
 }
 
@@ -36,28 +38,25 @@ func tree() (string, error) {
 	return strings.TrimSpace(string(name)), err
 }
 
-// openPassed reads the file of the present commit below a folder, or begins it anew unless again is set. If there is no such folder,
-// or the files are not those of a commit, nothing is kept, and again fails.
-func openPassed(dir string, again bool) (*passed, error) {
-	p := &passed{keys: make(map[string]bool)}
-	if dir == "" {
-		return p, nil
-	}
+// openPassed reads the file of the present commit in a folder, or begins it anew unless again is set. If the files are not those of a
+// commit, nothing is noted, and again fails.
+func openPassed(dir string, again bool, out io.Writer) (*passed, error) {
+	p := &passed{keys: make(map[string]bool), out: out}
 	var err error
 	if p.tree, err = tree(); err != nil {
 		if again {
 			return nil, fmt.Errorf("there is no run to go on with: %w", err)
 		}
+		fmt.Fprintf(out, "this run cannot be gone on with: %v\n", err)
 		return p, nil
 	}
 	p.file = filepath.Join(dir, p.tree)
-	file := p.file
 	if !again {
-		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(p.file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
 	}
-	b, err := os.ReadFile(file)
+	b, err := os.ReadFile(p.file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -77,6 +76,7 @@ func (p *passed) note(key string) error {
 		return nil
 	}
 	if now, err := tree(); err != nil || now != p.tree {
+		fmt.Fprintln(p.out, "what passes from now on is not noted: the files are not those of the commit any more")
 		p.file = ""
 		return nil
 	}

@@ -15,23 +15,8 @@ import (
 // A run goes on where another stopped: what has passed on this commit is not run again, and what has failed, what was not judged,
 // what was skipped, what makes something for others, and what depends on more than the files is. A run that does not go on begins anew.
 func TestAgain(t *testing.T) {
-	t.Chdir(t.TempDir())
-	git := func(args ...string) {
-		t.Helper()
-		if out, err := exec.Command("git", append([]string{"-c", "user.name=x", "-c", "user.email=x@example.org"}, args...)...).CombinedOutput(); err != nil {
-			t.Fatalf("git %v: %v\n%s", args, err, out)
-		}
-	}
-	write := func(text string) {
-		t.Helper()
-		if err := os.WriteFile("file", []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("1")
-	git("init", "-q")
-	git("add", ".")
-	git("commit", "-qm", "1")
+	commit := repository(t)
+	commit("1")
 	var all []string
 	ran := filepath.Join(t.TempDir(), "ran")
 	for name, body := range map[string]string{"good": "", "worse": `t.Error("loud")`, "disturbed": `t.Log("calm: not judged: it took 9s")`, "lacking": `t.Skip("there is no Patroni")`} {
@@ -63,7 +48,7 @@ func TestA(t *testing.T) {
 		if err := r.runAll(t.Context(), append(args, all...), history); err != nil {
 			t.Fatal(err)
 		}
-		did = read1(t, ran)
+		did = contents(t, ran)
 		r.close()
 		return did, r, b.String()
 	}
@@ -87,13 +72,13 @@ func TestA(t *testing.T) {
 	if count(did, 6); r.before != 2 || !strings.Contains(out, "\nnot run again: 2 test programs and checks that have passed before, on this commit\n") {
 		t.Errorf("the second run did %q, %d before:\n%s", did, r.before, out)
 	}
-	write("2")
+	write(t, "2")
 	if err := newReport(newConsole(io.Discard)).runAll(t.Context(), append([]string{"--again"}, all...), history); err == nil || !strings.Contains(err.Error(), "not committed") {
 		t.Errorf("with something that is not committed: %v", err)
 	}
 	did, _, _ = run("--passed", "check", "broken")
 	count(did, programs+commands)
-	git("commit", "-qam", "2")
+	commit("2")
 	did, _, _ = run("--again", "check", "broken")
 	count(did, programs+commands) // nothing was kept before
 	did, _, _ = run("--again", "check", "broken")
@@ -102,7 +87,56 @@ func TestA(t *testing.T) {
 	count(did, programs+commands)
 }
 
-func read1(t *testing.T, file string) string {
+// What passes after somebody has changed a file says nothing of the commit.
+func TestChangedMeanwhile(t *testing.T) {
+	repository(t)("1")
+	dir := t.TempDir()
+	var said bytes.Buffer
+	p, err := openPassed(dir, false, &said)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, key := range []string{"before", "meanwhile", "after"} {
+		write(t, []string{"1", "2", "1"}[i])
+		if err := p.note(key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p, err = openPassed(dir, true, &said); err != nil || !p.keys["before"] || len(p.keys) != 1 {
+		t.Errorf("%v was noted, %v; want what passed before the change", p.keys, err)
+	}
+	if !strings.Contains(said.String(), "not noted") {
+		t.Errorf("nobody is told: %q", &said)
+	}
+}
+
+// repository makes a git repository, and goes there. The func commit commits a file with the text.
+func repository(t *testing.T) (commit func(text string)) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	git := func(args ...string) {
+		t.Helper()
+		if out, err := exec.Command("git", append([]string{"-c", "user.name=x", "-c", "user.email=x@example.org"}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+	git("init", "-q")
+	return func(text string) {
+		t.Helper()
+		write(t, text)
+		git("add", ".")
+		git("commit", "-qm", text)
+	}
+}
+
+func write(t *testing.T, text string) {
+	t.Helper()
+	if err := os.WriteFile("file", []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func contents(t *testing.T, file string) string {
 	t.Helper()
 	b, err := os.ReadFile(file)
 	if err != nil {

@@ -15,7 +15,7 @@ type plan struct {
 	builds []*build  // in the order in which the lanes want them
 	makes  [][]*need // lists that run beside each other
 	before []*need   // those for which all lanes wait but idle ones
-	keeps  bool      // it is kept what has passed
+	notes  bool      // what passes is noted
 	again  bool      // what has passed is not run
 	alone  []string  // the commands whose success depends on the files alone
 }
@@ -82,7 +82,7 @@ func parse(args []string, stderr io.Writer) (*plan, error) {
 			sections = append(sections, section{kind: arg})
 		case arg == "--passed" || arg == "--again":
 			sections = append(sections, section{kind: arg})
-			p.keeps, p.again = true, arg == "--again"
+			p.notes, p.again = true, arg == "--again"
 		case last.kind == "--passed" || last.kind == "--again":
 			p.alone = append(p.alone, arg)
 		case arg == "--make" || arg == "--before":

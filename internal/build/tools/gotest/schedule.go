@@ -51,13 +51,11 @@ func (r *report) runAll(ctx context.Context, args []string, historyFile string) 
 	if err != nil {
 		return err
 	}
-	dir := ""
-	if p.keeps && historyFile != "" {
-		dir = filepath.Join(filepath.Dir(historyFile), "passed")
-	}
-	before, err := openPassed(dir, p.again)
-	if err != nil {
-		return err
+	before := new(passed)
+	if p.notes && historyFile != "" {
+		if before, err = openPassed(filepath.Join(filepath.Dir(historyFile), "passed"), p.again, r.out); err != nil {
+			return err
+		}
 	}
 	if r.before = before.leaveOut(p); r.before > 0 {
 		fmt.Fprintf(r.out, "%d test programs and checks have passed before, on this commit, and are not run again\n", r.before)
