@@ -276,10 +276,7 @@ func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
 // exchanged for a token.
 func (b *Backend) open(ctx context.Context) (kit.Session, error) {
 	if b.client == nil {
-		// The server may take longer for a password than for all else.
-		dialing, cancel := context.WithTimeout(b.sessions.Context(), b.o.ConnectTimeout)
-		client, err := b.dial(dialing)
-		cancel()
+		client, err := b.dial(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("connect to %s: %w", servers(b.hosts, b.proxy), classify(err))
 		}

@@ -22,7 +22,7 @@ import (
 //   - A record that a member is not ready must be an ephemeral znode of the session that owns the
 //     member.
 
-// Outlived is that of [backend.Session].
+// Outlived reports whether the record is older than what the line has now; see [backend.Session].
 func (s *session) Outlived(ctx context.Context, record, line string) (bool, error) {
 	copied, err := retry(ctx, s, stat(s.options.path(record)))
 	if err == zk.ErrNoNode {

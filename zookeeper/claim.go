@@ -28,7 +28,7 @@ func claimed(name string) (item string, ok bool) {
 	return name[:at], true
 }
 
-// Free is that of [backend.Session]. It reads the lists of names of the two lines at the same time,
+// Free returns the first item that nobody claims; see [backend.Session]. It reads the lists of names of the two lines at the same time,
 // and then the item, with a watch, so that who claims it then need not read it again. So the number of its
 // requests does not grow with the lines, but the list of the items' names does.
 func (s *session) Free(ctx context.Context, items, claims string) (backend.Member, error) {
@@ -72,9 +72,9 @@ func (s *session) free(ctx context.Context, items, claims string) (m backend.Mem
 	return m, backend.ErrTaken
 }
 
-// Claim is that of [backend.Session]. It takes two round trips, as Join does, and a third where others claim at
-// the same time. The transaction that creates the member
-// demands that the item's znode exists.
+// Claim is JoinShared for a member that claims the item; see [backend.Session]. It takes two round trips, as
+// Join does, and a third if others claim at the same time. The transaction that creates the member demands
+// that the item's znode exists.
 func (s *session) Claim(ctx context.Context, line, value, record string, item backend.Member) (backend.Joined, error) {
 	at, err := s.options.member(item)
 	if err == nil {

@@ -20,7 +20,7 @@ func itemData(value string) []byte {
 	return []byte(value)
 }
 
-// Append is that of [backend.Session]. The item that it returns has no position if somebody has
+// Append adds an item at the end of the line; see [backend.Session]. The item that it returns has no position if somebody has
 // removed it already.
 func (s *session) Append(ctx context.Context, line, value string) (backend.Member, error) {
 	m := backend.Member{Line: line, Value: value, Pinned: true}
@@ -50,7 +50,7 @@ func (s *session) Append(ctx context.Context, line, value string) (backend.Membe
 	}
 }
 
-// Remove is that of [backend.Session].
+// Remove removes the item m if by still stands; see [backend.Session].
 func (s *session) Remove(ctx context.Context, m, by backend.Member) error {
 	path, err := s.options.member(m)
 	if err != nil {

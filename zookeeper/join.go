@@ -41,14 +41,14 @@ type join struct {
 	told *backend.Record // what is known of the record since then
 }
 
-// Join is that of [backend.Session]. It takes two round trips: one to create the member, and one for all that is
+// Join adds a member at the end of the line; see [backend.Session]. It takes two round trips: one to create the member, and one for all that is
 // read then, which goes out together: the member's znode and, if a record is given, the places of
 // the line, the header unless that is known, and whether there is such a record.
 func (s *session) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
 	return s.join(ctx, &join{name: line, prefix: s.options.namePrefix(), value: value, record: record})
 }
 
-// JoinShared is that of [backend.Session]. It fails with [errors.ErrUnsupported] if the
+// JoinShared is Join for a shared member; see [backend.Session]. It fails with [errors.ErrUnsupported] if the
 // candidates that [Options] As names do not see shared members.
 func (s *session) JoinShared(ctx context.Context, line, value, record string) (backend.Joined, error) {
 	prefix, err := s.options.sharedPrefix()

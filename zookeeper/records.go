@@ -57,7 +57,7 @@ func record(name string, n node) backend.Record {
 	return r
 }
 
-// Get is that of [backend.Session].
+// Get returns the record; see [backend.Session].
 func (s *session) Get(ctx context.Context, name string) (backend.Record, error) {
 	n, err := retry(ctx, s, get(s.options.path(name)))
 	if err == zk.ErrNoNode {
@@ -66,7 +66,7 @@ func (s *session) Get(ctx context.Context, name string) (backend.Record, error) 
 	return record(name, n), err
 }
 
-// Refresh is that of [backend.Session], by a quorum write that changes nothing. The request that
+// Refresh makes the reads that follow fresh; see [backend.Session]. It is a quorum write that changes nothing. The request that
 // ZooKeeper has for it, sync, would be cheaper, but a leader that is cut off from the ensemble, and
 // does not know yet, answers it by itself.
 func (s *session) Refresh(ctx context.Context) error {
@@ -74,7 +74,7 @@ func (s *session) Refresh(ctx context.Context) error {
 	return err
 }
 
-// Watch is that of [backend.Session].
+// Watch blocks until the record has another version than after; see [backend.Session].
 func (s *session) Watch(ctx context.Context, name string, after backend.Version) (r backend.Record, err error) {
 	err = s.follow(ctx, s.options.path(name), wire.WatchData, func(v sight) (bool, error) {
 		if v.missing {
@@ -86,7 +86,7 @@ func (s *session) Watch(ctx context.Context, name string, after backend.Version)
 	return r, err
 }
 
-// Put is that of [backend.Session].
+// Put writes the record if the condition holds; see [backend.Session].
 func (s *session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
 	at := versionIn(cond)
 	return s.write(ctx, name, cond, at != 0, func(ctx context.Context, p premises) (backend.Version, error) {
@@ -121,7 +121,7 @@ func (s *session) Put(ctx context.Context, name string, value []byte, cond *back
 	})
 }
 
-// Delete is that of [backend.Session]. A znode that has children, such as that of an
+// Delete removes the record if the condition holds; see [backend.Session]. A znode that has children, such as that of an
 // election with members, is not deleted but loses its data. So does a znode that this client may
 // write but not delete, as one that an administrator has made beforehand, or whose deletion it has
 // no right to count.
@@ -275,7 +275,7 @@ func (s *session) premises(ctx context.Context, path string, cond *backend.If, t
 	return p, err
 }
 
-// List is that of [backend.Session]. It reads each child of dir. If dir is an election,
+// List returns the names of the records directly under dir; see [backend.Session]. It reads each child of dir. If dir is an election,
 // that is each member too: a name like jobs/1700000000 may be a record's or a member's.
 func (s *session) List(ctx context.Context, dir string) (names []string, err error) {
 	records, err := s.ReadAll(ctx, dir)
@@ -285,8 +285,8 @@ func (s *session) List(ctx context.Context, dir string) (names []string, err err
 	return names, err
 }
 
-// ReadAll is that of [backend.Session], with a request for each child of dir: ZooKeeper can be asked for their
-// names together, and for the value of one.
+// ReadAll returns the records directly under dir; see [backend.Session]. It sends a request for each child of dir:
+// ZooKeeper can be asked for all their names, but for the value of one at a time.
 func (s *session) ReadAll(ctx context.Context, dir string) ([]backend.Record, error) {
 	records, err := kit.Retry(ctx, pauses(), isLost, func(ctx context.Context) ([]backend.Record, error) {
 		if election, ok := strings.CutSuffix(dir, naming.Unready); ok && election != "" {

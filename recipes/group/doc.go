@@ -15,7 +15,7 @@
 //	collectors-item-web   w3 <- w1           w3 has to hand this one on, and w1 waits for it
 //	collectors-owners     mail web           who owned each item last, and since when
 //
-// All present are shared members of one line ([backend.Session]), so that none waits for another.
+// All present are shared members of one line ([backend.Session] JoinShared), so that none waits for another.
 // They go when they leave, or when their sessions end. A member's value is a record, written on
 // condition that the member stands. Members that died leave their values; the next member that
 // joins deletes them.
