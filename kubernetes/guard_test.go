@@ -208,7 +208,7 @@ func lateWrite(t *testing.T, k *coordtest.Kubernetes, how, what string) {
 	cancel()
 	b.Close()
 	err = <-written
-	l, err2 := y.Line(t.Context(), "e")
+	l, err2 := lineNow(t.Context(), y, "e")
 	r, err3 := y.Get(t.Context(), record)
 	items, err4 := y.Line(t.Context(), "items")
 	if err := errors.Join(err2, err3, err4); err != nil {
@@ -313,7 +313,7 @@ func TestLateJoin(t *testing.T) {
 				if who == s && closes {
 					continue
 				}
-				if l, err := who.Line(t.Context(), "e"); err != nil || len(l.Members) != 0 {
+				if l, err := lineNow(t.Context(), who, "e"); err != nil || len(l.Members) != 0 {
 					t.Errorf("in line stand %+v, %v", l.Members, err)
 				}
 			}

@@ -412,6 +412,9 @@ func TestBesideWatched(t *testing.T) {
 	first(t, s, join(t, s, x.name, "web-1"))
 	watcher := open()
 	w := watcher.live(t)
+	if err := w.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	settled(watcher)
 	before := watcher.Requests()
 	l, err := w.Line(t.Context(), x.name)

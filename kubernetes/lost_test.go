@@ -40,7 +40,7 @@ var member = func(ctx context.Context, s backend.Session, line string) (backend.
 // stands says what is wrong unless so many stand in the line; if the call need not have been done, one more or less may.
 func stands(want, undone int) func(context.Context, backend.Session, string, bool) error {
 	return func(ctx context.Context, other backend.Session, line string, done bool) error {
-		l, err := other.Line(ctx, line)
+		l, err := lineNow(ctx, other, line)
 		if err == nil && len(l.Members) != want && (done || len(l.Members) != undone) {
 			err = fmt.Errorf("in line stand %+v, want %d", l.Members, want)
 		}
@@ -86,7 +86,7 @@ var callings = map[string]calling{
 			return s.Pin(ctx, m, pinned, backend.Absent)
 		},
 		holds: func(ctx context.Context, other backend.Session, line string, _ bool) error {
-			l, err := other.Line(ctx, line)
+			l, err := lineNow(ctx, other, line)
 			if err == nil && (len(l.Members) != 1 || !l.Members[0].Pinned || l.Header.Fence < pinned.Fence) {
 				err = fmt.Errorf("the line is %+v", l)
 			}
@@ -189,7 +189,7 @@ func TestLostAnswers(t *testing.T) {
 					skip, path = n, ""
 					if written {
 						meanwhile = func() {
-							l, err := other.Line(ctx, line)
+							l, err := lineNow(ctx, other, line)
 							if err == nil && l.Header == pinned {
 								later := pinned
 								later.Fence++

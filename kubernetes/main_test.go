@@ -329,3 +329,11 @@ func within(t testing.TB, d time.Duration) context.Context {
 	t.Cleanup(cancel)
 	return ctx
 }
+
+// lineNow returns a line with what others have done until now.
+func lineNow(ctx context.Context, s backend.Session, line string) (backend.Line, error) {
+	if err := s.Refresh(ctx); err != nil {
+		return backend.Line{}, err
+	}
+	return s.Line(ctx, line)
+}

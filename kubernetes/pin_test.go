@@ -73,6 +73,9 @@ func TestPinnedBetweenTwoReads(t *testing.T) {
 			if _, err := so.Put(t.Context(), line, backend.Header{}.Encode(), nil); err != nil { // the line has a record
 				t.Fatal(err)
 			}
+			if err := sr.Refresh(t.Context()); err != nil { // it is to find the member
+				t.Fatal(err)
+			}
 			type answer struct {
 				l   backend.Line
 				err error

@@ -272,6 +272,9 @@ func TestServerThatIsBehind(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	if err := a.Refresh(ctx); err != nil {
+		t.Fatal(err)
+	}
 	for line, want := range map[string]int{"pinned": 0, "items": 1, "removed": 1} {
 		if l, err := a.Line(ctx, line); err != nil || len(l.Members) != want {
 			t.Errorf("the line %s has %d members, want %d: %v", line, len(l.Members), want, err)
