@@ -157,7 +157,7 @@ type Session interface {
 
 	// Put writes value, at most [MaxRecord] bytes, if the condition holds, and returns
 	// the record's new version. Otherwise it fails with [ErrVersion] or
-	// [ErrNotMember]. After [ErrUnavailable] the write may have happened: Get tells.
+	// [ErrNotMember]. After [ErrUnavailable] the write may have happened: Get tells after a Refresh.
 	Put(ctx context.Context, name string, value []byte, cond *If) (Version, error)
 
 	// Delete removes the record if the condition holds. It is not an error that there

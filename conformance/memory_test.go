@@ -30,6 +30,31 @@ func TestConformance(t *testing.T) {
 	conformance.Run(t, h)
 }
 
+// Every rule also holds where each client reads from a server that lags behind: so no rule takes what it
+// reads for what is so now, unless the client has heard of it or has called Refresh.
+func TestBehind(t *testing.T) {
+	for _, lag := range []time.Duration{5 * time.Millisecond, 500 * time.Millisecond} {
+		behind := func() conformance.Harness {
+			return memoryHarness(func(b backend.Backend) backend.Backend {
+				of(b).Lag(lag)
+				return b
+			})
+		}
+		t.Run(lag.String(), func(t *testing.T) {
+			h := behind()
+			h.Complete = true
+			h.Wrap = func(t *testing.T, rule func(*testing.T, conformance.Harness)) {
+				synctest.Test(t, func(t *testing.T) {
+					h := behind()
+					h.Costs = memoryCosts
+					rule(t, h)
+				})
+			}
+			conformance.Run(t, h)
+		})
+	}
+}
+
 // memoryCosts are what calls cost on package memory, the watch of the term included: it may come late for a lock.
 var memoryCosts = map[string]int64{"Lock.cost": 3, "Queue.cost": 5}
 

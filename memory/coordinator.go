@@ -22,7 +22,9 @@ type Coordinator struct {
 	parked   map[topic][]*request // blocking calls that wait for an event
 	paused   bool
 	clients  []*Backend
-	ready    []*pipe // pipes that may have something to deliver
+	keep     time.Duration // how far the client lags behind that does so most
+	past     []version     // what was so, as long as one does, the oldest first
+	ready    []*pipe       // pipes that may have something to deliver
 	ids      uint64
 	requests Counts
 	wakeups  Counts
@@ -75,6 +77,7 @@ func (c *Coordinator) unlock() {
 		p.ready = false
 		p.pump()
 	}
+	c.remember()
 	c.mu.Unlock()
 }
 
@@ -138,7 +141,8 @@ func (c *Coordinator) apply(r *request) bool {
 		return true
 	}
 	c.bytes[r.from.name] += size(v)
-	index := c.store.index
+	index := r.from.index(r.call.op)
+	r.from.answered = max(r.from.answered, index)
 	r.from.push(func() { r.from.receive(r.call, v, err, index) })
 	return true
 }

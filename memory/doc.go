@@ -18,8 +18,8 @@
 //
 // Each [Backend] is a client with a connection of its own: two pipes that deliver in order.
 // Requests, answers and notifications are messages in these pipes. As over a network, the client
-// knows only what they tell it. A call reads the coordinator's only copy of the data, so it sees at
-// least what earlier answers have told (L2).
+// knows only what they tell it. A call reads the coordinator's only copy of the data, or an older
+// state if the client is to lag behind. In any case it sees at least what earlier answers have told (L2).
 //
 // Joining (L1, L4): Join, Leave and Pin carry a number within their session, under which
 // the coordinator remembers the answer until the client has it. If the connection breaks in
@@ -41,7 +41,7 @@
 // # Faults
 //
 // On the client: [Backend.Cut], [Backend.CutRequests], [Backend.CutAnswers] and
-// [Backend.Heal]; [Backend.Sever] and [Backend.Hide]; [Backend.Delay];
+// [Backend.Heal]; [Backend.Sever] and [Backend.Hide]; [Backend.Delay]; [Backend.Lag];
 // [Backend.Disconnect]; [Backend.LoseRequest], [Backend.LoseAnswer] and [Backend.HoldBack];
 // [Backend.Drift]; [Backend.Expire] and [Backend.Kill]. On the coordinator: [Coordinator.Restart];
 // [Coordinator.Pause] and [Coordinator.Resume]; [Coordinator.Remove],

@@ -10,7 +10,7 @@ import (
 func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
 	return ask[backend.Line](ctx, s, OpLine, line, nil, func() *call {
 		return s.send(OpLine, lostAgain, func(*lease) (any, error) {
-			return s.b.c.store.line(line)
+			return s.b.view().line(line)
 		})
 	})
 }
@@ -19,7 +19,7 @@ func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
 func (s *session) Lines(ctx context.Context) (map[string]int, error) {
 	v, err := s.ask(ctx, func() *call {
 		return s.send(OpLines, lostAgain, func(*lease) (any, error) {
-			return s.b.c.store.standing(), nil
+			return s.b.view().standing(), nil
 		})
 	})
 	if err != nil {
@@ -32,7 +32,7 @@ func (s *session) Lines(ctx context.Context) (map[string]int, error) {
 func (s *session) Survey(ctx context.Context) (map[string]backend.Standing, error) {
 	v, err := s.ask(ctx, func() *call {
 		return s.send(OpSurvey, lostAgain, func(*lease) (any, error) {
-			return s.b.c.store.survey(), nil
+			return s.b.view().survey(), nil
 		})
 	})
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *session) Survey(ctx context.Context) (map[string]backend.Standing, erro
 func (s *session) Head(ctx context.Context, line string) (backend.Line, error) {
 	return ask[backend.Line](ctx, s, OpHead, line, nil, func() *call {
 		return s.send(OpHead, lostAgain, func(*lease) (any, error) {
-			return s.b.c.store.head(line)
+			return s.b.view().head(line)
 		})
 	})
 }

@@ -101,6 +101,9 @@ type Backend struct {
 	loseRequest, loseAnswer losses
 	hold                    *hold // of the newest HoldBack
 
+	lag      time.Duration // how far its server lags behind; see Lag
+	answered uint64        // the highest index of the log in any answer that was sent
+
 	rate  float64 // how much faster the coordinator's clock is; see Drift
 	reset error   // stays for good, because nobody knows how far the log had really come
 
@@ -275,4 +278,5 @@ func (b *Backend) vanish() {
 		b.finish(cl, nil, errStands)
 	}
 	b.c.clients = slices.DeleteFunc(b.c.clients, func(o *Backend) bool { return o == b })
+	b.c.lagChanged()
 }

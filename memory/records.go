@@ -11,17 +11,9 @@ import (
 func (s *session) Get(ctx context.Context, name string) (backend.Record, error) {
 	return ask[backend.Record](ctx, s, OpGet, name, nil, func() *call {
 		return s.send(OpGet, lostAgain, func(*lease) (any, error) {
-			return s.b.c.store.get(name), nil
+			return s.b.view().get(name), nil
 		})
 	})
-}
-
-// Refresh has nothing to do, because there is one copy of the data; see [backend.Session].
-func (s *session) Refresh(ctx context.Context) error {
-	if err := s.Err(); err != nil {
-		return err
-	}
-	return context.Cause(ctx)
 }
 
 // Put writes the record if the condition holds; see [backend.Session].
@@ -60,7 +52,7 @@ func cloneIf(cond *backend.If) *backend.If {
 func (s *session) List(ctx context.Context, dir string) ([]string, error) {
 	return ask[[]string](ctx, s, OpList, dir, nil, func() *call {
 		return s.send(OpList, lostAgain, func(*lease) (any, error) {
-			return s.b.c.store.list(dir), nil
+			return s.b.view().list(dir), nil
 		})
 	})
 }
@@ -69,7 +61,7 @@ func (s *session) List(ctx context.Context, dir string) ([]string, error) {
 func (s *session) ReadAll(ctx context.Context, dir string) ([]backend.Record, error) {
 	return ask[[]backend.Record](ctx, s, OpReadAll, dir, nil, func() *call {
 		return s.send(OpReadAll, lostAgain, func(*lease) (any, error) {
-			return s.b.c.store.readAll(dir), nil
+			return s.b.view().readAll(dir), nil
 		})
 	})
 }

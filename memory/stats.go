@@ -37,6 +37,7 @@ const (
 	OpList       Op = "list"
 	OpReadAll    Op = "read all"
 	OpWatch      Op = "watch"
+	OpRefresh    Op = "refresh"
 )
 
 // A Source is the key of Counts: a client and an operation.

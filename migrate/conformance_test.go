@@ -62,13 +62,17 @@ type composite struct {
 }
 
 func (p *pair) open() *composite {
-	name := fmt.Sprint(p.clients.Add(1))
+	n := p.clients.Add(1)
+	name := fmt.Sprint(n)
 	b := &composite{p: p}
 	for side, c := range p.c {
 		b.sub[side] = c.Client(name)
 		// Nothing happens on both sides at the same instant.
 		delay := time.Millisecond + time.Duration(side)*100*time.Microsecond
 		b.sub[side].Delay(delay, delay)
+		if n%2 == 0 {
+			b.sub[side].Lag(5 * time.Millisecond)
+		}
 	}
 	b.Backend = migrate.New(b.sub[0], b.sub[1], &migrate.Options{From: oldURL, To: newURL, ID: "m1", Begin: p.phase == unbegun, Leave: true})
 	return b

@@ -241,6 +241,8 @@ type still struct {
 	fence uint64   // that was to be raised to
 }
 
+func (*still) Refresh(context.Context) error { return nil }
+
 // patience is how often a composite may ask for the line in two calls.
 const patience = 20
 

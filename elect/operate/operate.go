@@ -49,7 +49,7 @@ func New(b backend.Backend, name, by string) *Operator {
 // leader that was elected before keeps its token.
 //
 // The fence is kept when the election is deleted: it also stands in a record named like
-// the election with ".fence" at the end. RaiseFence blocks for about four round trips.
+// the election with ".fence" at the end. RaiseFence blocks for about five round trips.
 // Its error matches [errors.ErrUnsupported] if the backend has no records, and [backend.ErrInvalid] if floor
 // is larger than [backend.MaxFence].
 func (op *Operator) RaiseFence(ctx context.Context, floor uint64) error {

@@ -129,20 +129,27 @@ func raise(to uint64) change {
 
 // Raise raises the fence of an election to at least the given one. If m is not the zero
 // Member, it changes the header only while m stands. It tries again as [Update] does, and
-// blocks for about four round trips. A fence that is larger than [backend.MaxFence] is a [backend.ErrInvalid].
+// blocks for about five round trips. A fence that is larger than [backend.MaxFence] is a [backend.ErrInvalid].
 func Raise(ctx context.Context, s backend.Session, election string, m backend.Member, fence uint64) error {
 	if fence > backend.MaxFence {
 		return fmt.Errorf("%w fence %d of %s: at most 2^62 = %d is possible, or tokens would wrap; give the largest token that anybody holds, "+
 			"and look whether it has a digit too many", backend.ErrInvalid, fence, election, backend.MaxFence)
 	}
-	// The copy comes first: if the second write fails, Restore raises the fence, which does no
-	// harm.
-	if kept := naming.OfElection(election, naming.Fence); kept != "" {
-		if err := persist(ctx, s, kept, backend.Member{}, raise(fence)); err != nil {
-			return err
+	keep := func() error {
+		if kept := naming.OfElection(election, naming.Fence); kept != "" {
+			return persist(ctx, s, kept, backend.Member{}, raise(fence))
 		}
+		return nil
 	}
-	return persist(ctx, s, election, m, raise(fence))
+	// The copy comes first: if the second write fails, Restore raises the fence, which does no
+	// harm. It is looked at again in the end: an election that moves in between has its copy elsewhere.
+	if err := keep(); err != nil {
+		return err
+	}
+	if err := persist(ctx, s, election, m, raise(fence)); err != nil {
+		return err
+	}
+	return keep()
 }
 
 // Restore raises the fence of m's election to the one in its [naming.Fence] record, but only while

@@ -142,14 +142,12 @@ func (q *Queue) put(ctx context.Context, stored string, tried bool) error {
 	if err != nil {
 		return err
 	}
-	if tried {
-		// A server that lags behind may not show yet what stands.
+	at := -1
+	if tried || q.limit > 0 && !q.roomy.Load() {
+		// A server that lags behind may not show yet what stands, or may still show what has been taken.
 		if err := s.Refresh(ctx); err != nil {
 			return err
 		}
-	}
-	at := -1
-	if tried || q.limit > 0 && !q.roomy.Load() {
 		l, err := q.readItems(ctx, s)
 		if err != nil {
 			return err
@@ -166,7 +164,7 @@ func (q *Queue) put(ctx context.Context, stored string, tried bool) error {
 	if q.limit == 0 {
 		return nil
 	}
-	l, err := q.readItems(ctx, s) // others may have appended at the same time
+	l, err := q.readItems(ctx, s) // others may have appended at the same time; it shows what stood in front then, or later
 	if err != nil {
 		return err
 	}

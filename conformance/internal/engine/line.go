@@ -74,7 +74,10 @@ func (c *Client) Pin(m backend.Member, change func(h *header.Header)) backend.He
 	return l.Header
 }
 
-// Line returns the election's line.
+// Refresh makes what the client reads then as fresh as what all clients have been told before.
+func (c *Client) Refresh() { c.Do(Refresh()) }
+
+// Line returns the election's line. It may be older than what other clients have been told: see [Client.Refresh].
 func (c *Client) Line() backend.Line { return c.Do(Line(c.Election)).(backend.Line) }
 
 // Members returns the members in the line.
@@ -86,8 +89,8 @@ func (c *Client) Stands(m backend.Member) bool {
 }
 
 // Shows waits until the line is exactly want, for at most d. A client may see a little later
-// what another one did. So d may be [Now] only if the client's last Join or Gone came after
-// everything that want shows.
+// what another one did. So d may be [Now] only if the client's last Refresh, Join or Gone came
+// after everything that want shows.
 func (c *Client) Shows(d time.Duration, want ...backend.Member) {
 	var got []backend.Member
 	defer func() {

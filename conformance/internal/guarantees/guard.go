@@ -17,8 +17,7 @@ func refused(t *engine.Trial, term election.Term, by *engine.Client, record, val
 		cancel()
 		t.Want("Put of a term that is over", err, backend.ErrNotMember, backend.ErrSessionEnded)
 	}
-	// The reader's own write makes it as fresh as the refusals.
-	by.Put(record+"-after", "x", nil)
+	by.Refresh()
 	by.Has(record, value, v)
 }
 
@@ -112,13 +111,13 @@ func (w guardedWrite) comesLate(t *engine.Trial, election string, b *engine.Clie
 	} else {
 		end(t, a, m)
 	}
-	b.Do(engine.Refresh())
+	b.Refresh()
 	if !b.Stands(next) { // all of the line was deleted
 		next = b.Join("y")
 	}
 	b.First(next, t.Crash())
 	what := func() string {
-		b.Do(engine.Refresh())
+		b.Refresh()
 		l := b.Line()
 		seen := fmt.Sprintf("%s with the header %+v at version %d", engine.ShowLine(l.Members), l.Header, l.Version)
 		if t.Can(engine.Records) {

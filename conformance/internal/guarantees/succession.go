@@ -77,6 +77,7 @@ var successionRules = []engine.Rule{{
 		cs[1].Stand(ctx)
 		third := cs[2].Stand(t.Ctx)
 		m := cs[0].Members()[0]
+		cs[0].Refresh()
 		cs[1].Inject(engine.Kill)
 		cancel()
 		t.Eventually(t.Crash(), "the dead candidate's member goes", func() bool { return len(cs[0].Members()) == 2 })

@@ -229,7 +229,7 @@ var folderRules = []engine.Rule{{
 		}
 		h.Fence = 8
 		a.Do(engine.Pin(gate, h, v))
-		b.Do(engine.Refresh())
+		b.Refresh()
 		if h := b.Line().Header; h.Fence != 8 || h.Notes != later {
 			t.Fatalf("after a pin the header is %+v; want the fence 8, and %s", h, later)
 		}

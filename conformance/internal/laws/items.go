@@ -111,7 +111,7 @@ var itemRules = []engine.Rule{{
 		claims, free := b.In(beside), engine.Free(t.Name, beside)
 		one, two := a.Append("one"), a.Append("two")
 		shows := func(want backend.Member) {
-			b.Do(engine.Refresh()) // it is to know of what the other has done
+			b.Refresh() // it is to know of what the other has done
 			if m := b.Do(free).(backend.Member); !engine.Same(m, want) || m.Value != want.Value || !m.Pinned {
 				t.Never("the first free item should be %s, and is %s", engine.Show(want), engine.Show(m))
 			}

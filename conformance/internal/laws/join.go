@@ -149,6 +149,7 @@ var joinRules = []engine.Rule{{
 		}
 		for _, m := range joined {
 			a.First(m, engine.Now)
+			b.Refresh()
 			b.In(m.Line).Shows(engine.Now, m)
 		}
 	},

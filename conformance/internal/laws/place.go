@@ -69,7 +69,7 @@ var placeRules = []engine.Rule{{
 		t.Settles(b) // so that nothing else happens that would wake it
 		p := b.Ahead(late)
 		a.Leave(front)
-		b.Do(engine.Refresh())
+		b.Refresh()
 		watchPlace(t, b, early, b.Ahead(early))
 		t.Settles(b)
 		w := watchPlace(t, b, late, p)
@@ -181,7 +181,7 @@ var placeRules = []engine.Rule{{
 		p := b.Ahead(late)
 		a.Pin(gate, nil)
 		t.Settles(a)
-		b.Do(engine.Refresh())
+		b.Refresh()
 		watches := []*placeWatch{watchPlace(t, b, early, b.Ahead(early))}
 		t.Settles(b)
 		watches = append(watches, watchPlace(t, b, late, p))

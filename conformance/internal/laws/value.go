@@ -76,6 +76,7 @@ var valueRules = []engine.Rule{{
 		}
 		a.Pin(m, nil)
 		b.Shows(t.Soon(), m)
+		b.Refresh()
 		if l := b.Members(); !l[0].Pinned {
 			t.Fatalf("the pinned member is not shown as pinned")
 		}

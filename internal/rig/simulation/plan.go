@@ -96,7 +96,7 @@ type Step struct {
 	// Of the steps of a migration: when the operator gives up.
 	Patience time.Duration `json:"patience,omitempty"`
 
-	// Of Delay, and of the operator of a migration.
+	// Of Delay, of Lag (Answer alone), and of the operator of a migration.
 	Request time.Duration `json:"request,omitempty"`
 	Answer  time.Duration `json:"answer,omitempty"`
 }
@@ -122,6 +122,7 @@ const (
 	CutAnswers  Act = "cut answers"  // no answer passes
 	Heal        Act = "heal"         // undoes the cuts
 	Delay       Act = "delay"        // messages take Request and Answer
+	Lag         Act = "lag"          // reads are answered by a server that lags behind by Answer
 	Disconnect  Act = "disconnect"   // the connection breaks
 	LoseRequest Act = "lose request" // the connection breaks before the next call is run
 	LoseAnswer  Act = "lose answer"  // the connection breaks before the next call is answered
@@ -157,14 +158,14 @@ const (
 var Acts = []Act{
 	Wait, Join, Join, Join, Join, Leave, Put, Put, Observe, Heal, Heal, Cut, CutRequests, CutAnswers, Crash,
 	Expire, Remove, Delay, Delay, Disconnect, LoseRequest, LoseAnswer, LoseJoin, LosePut,
-	Ask, Fence, Drop, Close, Pause, Resume, Restart,
+	Ask, Fence, Drop, Close, Pause, Resume, Restart, Lag,
 	Seal, Gate, Open, Open, Snapshot, Rewind, Recover,
 }
 
 // Moves are the acts where elections move from one coordinator to another.
 var Moves = []Act{
 	Wait, Join, Join, Join, Join, Leave, Put, Put, Observe, Heal, Heal, Cut, CutRequests, CutAnswers, Crash,
-	Delay, Delay, Disconnect, LoseRequest, LoseAnswer, LoseJoin, LosePut, Ask, Fence, Close, Pause, Resume, Restart,
+	Delay, Delay, Disconnect, LoseRequest, LoseAnswer, LoseJoin, LosePut, Ask, Fence, Close, Pause, Resume, Restart, Lag,
 	Roll, Roll, Roll, Begin, Begin, Cutover, Cutover, Cutover, Cutover, Abort, Finish,
 }
 
@@ -172,7 +173,7 @@ var Moves = []Act{
 var Choices = []Act{
 	Wait, Join, Join, Join, Join, Leave, Put, Observe, Heal, Heal, Cut, CutRequests, CutAnswers, Crash,
 	Expire, Remove, Delay, Disconnect, LoseRequest, LoseAnswer, LoseJoin, LosePut,
-	Ask, Fence, Drop, Close, Pause, Resume, Restart,
+	Ask, Fence, Drop, Close, Pause, Resume, Restart, Lag,
 	NotReady, NotReady, NotReady, Ready, Ready, Wish, Wish, Halt, Reopen,
 }
 
@@ -203,6 +204,8 @@ func (s Step) String() string {
 	switch s.Do {
 	case Delay:
 		fmt.Fprintf(&b, " side %d request %v answer %v", s.Side, s.Request, s.Answer)
+	case Lag:
+		fmt.Fprintf(&b, " side %d behind by %v", s.Side, s.Answer)
 	case Begin, Cutover, Abort, Finish:
 		fmt.Fprintf(&b, " request %v answer %v patience %v", s.Request, s.Answer, s.Patience)
 	case Roll:

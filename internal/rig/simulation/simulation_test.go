@@ -143,6 +143,8 @@ func step(rt *rapid.T, k kind, acts []simulation.Act, slowest int) simulation.St
 	case simulation.Delay:
 		s.Request = ms(rt, "request", 0, slowest)
 		s.Answer = ms(rt, "answer", 0, slowest)
+	case simulation.Lag:
+		s.Answer = ms(rt, "behind", 0, int(simulation.MaxDelay/time.Millisecond))
 	case simulation.Leave, simulation.Remove, simulation.Fence, simulation.NotReady, simulation.Ready, simulation.Wish:
 		s.Nth = rapid.IntRange(0, 5).Draw(rt, "nth")
 	case simulation.Roll:

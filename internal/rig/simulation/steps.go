@@ -85,6 +85,9 @@ func (w *world) disturb(cl *client, l *link, s Step) {
 		l.undelay()
 		l.delay = w.log.Begin("delay", cl.name)
 		l.b.Delay(s.Request, s.Answer)
+	case Lag:
+		w.moment("lag", cl.name)
+		l.b.Lag(s.Answer)
 	case Disconnect:
 		w.moment("disconnect", cl.name)
 		l.b.Disconnect()

@@ -232,6 +232,7 @@ func (w *world) calm() {
 		for _, l := range c.links {
 			w.alone(l.undelay)
 			w.alone(l.heal)
+			l.b.Lag(0)
 		}
 	}
 	w.mu.Lock()

@@ -68,8 +68,21 @@ func (s *session) owned(m backend.Member) *candidacy {
 	return s.candidacies[identity(m)]
 }
 
-// find says where the election is. First it completes a cutover that has been decided.
+// find says where the election is, as it is now if nobody can join it. First it completes a cutover that has been decided.
 func (s *session) find(ctx context.Context, line string) (protocol.Phase, error) {
+	phase, err := s.findAsRead(ctx, line)
+	if phase == "" || err == nil {
+		return phase, err
+	}
+	// A server that lags behind may not show yet what an operator has just begun or ended.
+	if err := s.Refresh(ctx); err != nil {
+		return phase, err
+	}
+	return s.findAsRead(ctx, line)
+}
+
+// findAsRead is find by what the coordinators show.
+func (s *session) findAsRead(ctx context.Context, line string) (protocol.Phase, error) {
 	h, errs := s.headers(ctx, line)
 	if err := errs[protocol.To]; err != nil {
 		return "", err

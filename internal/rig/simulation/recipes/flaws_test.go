@@ -3,6 +3,7 @@
 package recipes_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/succession-dev/succession/backend"
@@ -33,6 +34,7 @@ func TestFlaws(t *testing.T) {
 		"a machine stays on":    {"cold", func(s backend.Session) backend.Session { return optimist{s} }},
 		"two are masters":       {"pool", func(s backend.Session) backend.Session { return first{s} }},
 		"nobody is preferred":   {"choice", func(s backend.Session) backend.Session { return unpreferring{s} }},
+		"a task is forgotten":   {"pool", func(s backend.Session) backend.Session { return stale{s} }},
 		"two lead":              {"choice", func(s backend.Session) backend.Session { return first{s} }},
 		"a turn is not heard":   {"semaphore", func(s backend.Session) backend.Session { return deaf{s} }},
 	} {
@@ -49,3 +51,8 @@ func TestFlaws(t *testing.T) {
 		})
 	}
 }
+
+// stale believes what a server shows that lags behind.
+type stale struct{ backend.Session }
+
+func (stale) Refresh(context.Context) error { return nil }

@@ -40,7 +40,7 @@ func draw(rt *rapid.T) plan {
 		Seed:      rapid.Uint64().Draw(rt, "seed"),
 		Steps: rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) step {
 			s := step{Do: rapid.SampledFrom(acts).Draw(rt, "do"), Process: rapid.IntRange(0, 4).Draw(rt, "process")}
-			if s.Do == delay {
+			if s.Do == delay || s.Do == lag {
 				s.Delay = ms(rt, "delay", 0, int(MaxDelay/time.Millisecond))
 			}
 			s.Then = ms(rt, "then", 0, []int{0, 50, 1000, 5000, 20000}[rapid.IntRange(0, 4).Draw(rt, "pace")])

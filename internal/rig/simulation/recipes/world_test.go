@@ -46,6 +46,7 @@ const (
 	loseRequest act = "lose request"
 	loseAnswer  act = "lose answer"
 	delay       act = "delay"
+	lag         act = "lag"
 	expire      act = "expire"
 	restart     act = "restart" // the coordinator
 	pause       act = "pause"
@@ -53,7 +54,7 @@ const (
 	rest        act = "rest"
 )
 
-var acts = []act{rest, crash, cut, cutRequests, cutAnswers, heal, disconnect, loseRequest, loseAnswer, delay, expire, restart, pause, resume}
+var acts = []act{rest, crash, cut, cutRequests, cutAnswers, heal, disconnect, loseRequest, loseAnswer, delay, lag, expire, restart, pause, resume}
 
 // A recipe is what the processes of a world do together.
 type recipe struct {
@@ -197,6 +198,8 @@ func (w *world) do(s step) {
 		p.LoseAnswer()
 	case delay:
 		p.Delay(s.Delay, s.Delay)
+	case lag:
+		p.Lag(s.Delay)
 	case expire:
 		w.excuse(p)
 		p.Expire()
@@ -220,6 +223,7 @@ func (w *world) calm() {
 	for _, p := range w.processes {
 		p.Heal()
 		p.Delay(0, 0)
+		p.Lag(0)
 	}
 	time.Sleep(Bound / 2) // what was lost before is found out
 	w.mu.Lock()
