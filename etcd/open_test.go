@@ -219,7 +219,7 @@ func TestAuthentication(t *testing.T) {
 	if err := os.WriteFile(wrong, []byte("guess"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	url := "etcd://" + addr + "/app?ttl=2s&user=app&password-file="
+	url := "etcd://" + addr + "/app?ttl=6s&user=app&password-file="
 	for what, u := range map[string]string{
 		"a wrong password": url + wrong,
 		"no user":          "etcd://" + addr + "/app",
@@ -245,7 +245,7 @@ func TestAuthentication(t *testing.T) {
 	select {
 	case err := <-gone:
 		t.Fatalf("Gone has returned %v although nobody has gone", err)
-	case <-time.After(3 * time.Second): // tokens of a second have expired
+	case <-time.After(3 * time.Second): // tokens of a second have expired, and a heartbeat came after that
 	}
 	go func() { gone <- b.Gone(t.Context(), second) }() // on the stream with the old token
 	if err := a.Leave(t.Context(), first); err != nil {

@@ -15,6 +15,9 @@ import (
 func (b *Backend) Lag(d time.Duration) {
 	b.c.lock()
 	defer b.c.unlock()
+	if b.lag == 0 {
+		b.answered = b.c.store.index // by then it read what was so
+	}
 	b.lag = max(0, d)
 	b.c.lagChanged()
 }
@@ -60,8 +63,8 @@ func (c *Coordinator) remember() {
 func (b *Backend) view() *store {
 	if b.lag > 0 {
 		b.c.remember()
-		for i := range b.c.past[:len(b.c.past)-1] {
-			if v, next := &b.c.past[i], &b.c.past[i+1]; v.store.index >= b.answered && time.Since(next.since) < b.lag {
+		for i := 1; i < len(b.c.past); i++ { // none where the client has gone meanwhile
+			if v, next := &b.c.past[i-1], &b.c.past[i]; v.store.index >= b.answered && time.Since(next.since) < b.lag {
 				return &v.store
 			}
 		}
@@ -69,15 +72,13 @@ func (b *Backend) view() *store {
 	return &b.c.store
 }
 
-// index returns as of which index of the log a call of op is answered now.
-func (b *Backend) index(op Op) uint64 {
+// heard returns the index of the log up to which the answer to a call of op tells what has happened.
+func (b *Backend) heard(op Op) uint64 {
 	switch op {
 	case OpGet, OpList, OpReadAll, OpLine, OpHead, OpLines, OpSurvey, OpFree:
 		return b.view().index
 	case OpOpen, OpHeartbeat, OpClose: // they tell nothing of lines and records
-		if b.lag > 0 {
-			return min(b.answered, b.c.store.index)
-		}
+		return 0
 	}
 	return b.c.store.index
 }

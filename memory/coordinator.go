@@ -141,8 +141,8 @@ func (c *Coordinator) apply(r *request) bool {
 		return true
 	}
 	c.bytes[r.from.name] += size(v)
-	index := r.from.index(r.call.op)
-	r.from.answered = max(r.from.answered, index)
+	index := c.store.index
+	r.from.answered = max(r.from.answered, r.from.heard(r.call.op))
 	r.from.push(func() { r.from.receive(r.call, v, err, index) })
 	return true
 }

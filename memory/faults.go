@@ -279,7 +279,7 @@ func (c *Coordinator) Reset() {
 		l.timer.Stop()
 	}
 	clear(c.leases)
-	c.store = newStore(c.start)
+	c.store, c.past = newStore(c.start), nil
 	c.severAll()
 }
 
@@ -302,7 +302,7 @@ func (c *Coordinator) Snapshot() (restore func()) {
 			l.timer.Stop()
 		}
 		clear(c.leases)
-		c.store = kept.clone()
+		c.store, c.past = kept.clone(), nil
 		for _, l := range leases {
 			l := l.clone()
 			l.timer = time.AfterFunc(c.ttl+c.slack, func() { c.sweep(l) })

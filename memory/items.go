@@ -30,7 +30,8 @@ func (s *session) Remove(ctx context.Context, m, by backend.Member) error {
 func (s *session) Free(ctx context.Context, items, claims string) (backend.Member, error) {
 	return ask[backend.Member](ctx, s, OpFree, items, backend.CheckName(claims), func() *call {
 		return s.send(OpFree, lostAgain, func(*lease) (any, error) {
-			m, free, err := kit.FirstFree(s.b.view().members(items), s.b.view().members(claims))
+			at := s.b.view()
+			m, free, err := kit.FirstFree(at.members(items), at.members(claims))
 			if err == nil && !free {
 				err = backend.ErrTaken
 			}

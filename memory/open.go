@@ -102,7 +102,7 @@ type Backend struct {
 	hold                    *hold // of the newest HoldBack
 
 	lag      time.Duration // how far its server lags behind; see Lag
-	answered uint64        // the highest index of the log in any answer that was sent
+	answered uint64        // up to which index of the log it has been told what has happened
 
 	rate  float64 // how much faster the coordinator's clock is; see Drift
 	reset error   // stays for good, because nobody knows how far the log had really come

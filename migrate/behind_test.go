@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/internal/view"
 	"github.com/succession-dev/succession/migrate"
@@ -29,6 +30,47 @@ func TestJoinBehind(t *testing.T) {
 		w.begun(onBoth)
 		if _, err := s.Join(w.ctx, election, "x", ""); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// An operator whose servers lag behind sees what another one has done.
+func TestOperatorBehind(t *testing.T) {
+	inWorld(t, func(w *world) {
+		behind, sub := w.operator(onBoth)
+		defer behind.Close()
+		for _, half := range sub {
+			half.Lag(time.Minute)
+		}
+		for _, want := range []migrate.Phase{migrate.None, migrate.Begun, migrate.Aborted} {
+			switch want {
+			case migrate.Begun:
+				w.begun(onBoth)
+			case migrate.Aborted:
+				op, _ := w.operator(onBoth)
+				defer op.Close()
+				w.do(op.Abort, migrate.Aborted)
+			}
+			s, err := behind.Status(w.ctx, election)
+			if err != nil || s.Phase != want {
+				t.Errorf("the phase is %s, %v; want %s", s.Phase, err, want)
+			}
+		}
+	})
+}
+
+// Who only looks, and begins when the old coordinator has been switched off, sees who leads on the new one.
+func TestLooksWithoutOld(t *testing.T) {
+	inWorld(t, func(w *world) {
+		op, a := w.underway(onBoth, "a")
+		w.do(op.Cutover, migrate.Moved)
+		w.c[0].Pause()
+		defer w.c[0].Resume()
+		b, _ := w.backend(onBoth, "looks")
+		defer b.Close()
+		l, err := elect.New(b, election, nil).Leader(w.ctx)
+		if err != nil || l.ID != a.name {
+			t.Errorf("leader %+v, %v; want %s", l, err, a.name)
 		}
 	})
 }

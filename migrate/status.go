@@ -74,6 +74,11 @@ func (b *Backend) look(ctx context.Context, election string) (view, error) {
 	var v view
 	var errs [2]error
 	v.on, errs = b.sessions(ctx, election)
+	composite.Both(func(sd protocol.Side) { // what others have done is known, so that no step is refused, or left out, for what was
+		if errs[sd] == nil {
+			errs[sd] = v.on[sd].Refresh(ctx)
+		}
+	})
 	for _, sd := range []protocol.Side{protocol.To, protocol.From} { // see protocol.Lines
 		if errs[sd] == nil {
 			v.line[sd], errs[sd] = composite.LineOn(ctx, v.on[sd], election)

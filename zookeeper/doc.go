@@ -124,13 +124,18 @@
 //	elect.Election.Leader, Line,        yes     people and programs ask once, and take the answer for the present
 //	  History; task.Standby.Status
 //	AskToResign, Pause, Resume          yes     an operator who has just seen a leader is told that nobody leads
+//	RaiseFence; each step of a migrate  yes     before they say that nothing is to be done, or refuse
+//	  and its Status
+//	queue.Queue.Put with a Limit        yes     only when the queue was nearly full: others may have confirmed items since
+//	the first write of a Value          yes     an election that has just come into being may have the name
 //	Ahead, WatchPlace                   no      L2: a member in line has to see its own join and the departure that
 //	                                            it was told of, and with that all that came before in the log
 //	Term.Get, and what a leader reads   no      it leads since a departure, or has joined, after all that the last one wrote
 //	Observe, Follow, WatchLine, Watch   no      a watch follows the read, so the newest state comes in any case
 //	Put, Delete, Pin, Remove, and Leave no      they are refused if what they were based on is old; before a refusal they
 //	  and Ahead of another's member             read again after a write (sure, in call.go)
-//	what a migration reads              no      it joins the line first, or writes on condition of what it has read
+//	what a process that moves reads     no      it joins the line first, or writes on condition of what it has read; it asks
+//	                                            again, fresh, before it says that it can neither lead nor wait
 //
 // A fresh read is a Refresh and then the read. Refresh is a quorum write that changes nothing, a
 // check that takes the log as heartbeats do. ZooKeeper has the request sync for it, but only the

@@ -53,7 +53,7 @@ func New(b backend.Backend, name, by string) *Operator {
 // Its error matches [errors.ErrUnsupported] if the backend has no records, and [backend.ErrInvalid] if floor
 // is larger than [backend.MaxFence].
 func (op *Operator) RaiseFence(ctx context.Context, floor uint64) error {
-	s, err := op.session(ctx)
+	s, err := op.fresh(ctx) // a fence that was deleted is not high enough
 	if err != nil {
 		return err
 	}

@@ -14,11 +14,14 @@ import (
 // lock, a queue or a group: it is the header, or stands beside it, or lies below it. A record below
 // it could be taken for a member, behind which everybody would wait. CheckFree passes over a line
 // that the caller may not read, because the rights for a record are enough to write it. CheckFree
-// blocks for about a round trip for each part of the name.
+// blocks for about a round trip for each part of the name, and one more if the coordinator may lag behind.
 func CheckFree(ctx context.Context, s backend.Session, name string) error {
 	if line, by, _ := naming.Kept(name); by == naming.Election { // an operator may have to delete what the others keep
 		return fmt.Errorf("record: %w name %q: it belongs to the election, lock, queue or group %q, if there is one, which keeps a fence, a history or the like there; choose another name",
 			backend.ErrInvalid, name, line)
+	}
+	if err := s.Refresh(ctx); err != nil {
+		return err
 	}
 	for at := name; at != "."; at = path.Dir(at) {
 		l, err := s.Head(ctx, at)

@@ -40,7 +40,7 @@ func (s *session) Get(ctx context.Context, name string) (r backend.Record, err e
 }
 
 // Refresh refreshes both parts, at the same time; see [backend.Session]. From may be out of reach
-// if the session does not need it.
+// if the session does not need it. Where there is no part with From, a read that needs one opens it.
 func (s *session) Refresh(ctx context.Context) (err error) {
 	defer s.told("refresh", "", &err)
 	if err := s.alive(); err != nil {
@@ -50,8 +50,6 @@ func (s *session) Refresh(ctx context.Context) (err error) {
 	Both(func(sd protocol.Side) {
 		if part := s.part(sd); part != nil {
 			errs[sd] = part.Refresh(ctx)
-		} else {
-			errs[sd] = fmt.Errorf("%w: %w", backend.ErrUnavailable, s.fromErr)
 		}
 	})
 	if errs[protocol.From] != nil && !s.needsFrom() {
