@@ -16,7 +16,7 @@ func (b *Backend) Lag(d time.Duration) {
 	b.c.lock()
 	defer b.c.unlock()
 	if b.lag == 0 {
-		b.answered = b.c.store.index // by then it read what was so
+		b.answered = b.c.store.index // it has read the newest state until now
 	}
 	b.lag = max(0, d)
 	b.c.lagChanged()
