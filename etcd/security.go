@@ -59,64 +59,99 @@ func (r reread) Clone() credentials.TransportCredentials {
 // For each token etcd hashes the password, which takes it a tenth of a second. With JWT, each
 // change of a user or a role makes all tokens invalid. Then all requests of a client ask for a
 // token at the same time. So these requests are sent one after the other, and a caller takes a
-// token that was asked for after it had come. Because a server may stand still, no caller waits
-// longer than minAttempt for the answer to another's request before it sends its own.
+// token that was asked for after it had come. Because a server may stand still, the next one is
+// sent after minAttempt although that before is not answered; the one after it waits for twice as
+// long, and so on. For the server may just be busy, with these very requests.
 type authenticator struct {
 	clientv3.Auth
 	password *security.Secret
 
 	turn chan struct{} // has a value while one is sent
 
-	mu   sync.Mutex
-	sent clock.Instant // of the newest that was answered
-	resp *clientv3.AuthenticateResponse
+	mu       sync.Mutex
+	underWay int           // how many are sent and not answered
+	sent     clock.Instant // of the newest that was answered
+	resp     *clientv3.AuthenticateResponse
+	answered chan struct{} // closed, and made anew, when one is answered
 }
 
 func newAuthenticator(auth clientv3.Auth, password *security.Secret) *authenticator {
-	return &authenticator{Auth: auth, password: password, turn: make(chan struct{}, 1)}
+	return &authenticator{Auth: auth, password: password, turn: make(chan struct{}, 1), answered: make(chan struct{})}
 }
 
 func (a *authenticator) Authenticate(ctx context.Context, user, _ string) (*clientv3.AuthenticateResponse, error) {
-	asked := clock.Now()
-	select {
-	case a.turn <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if resp, err := a.wait(ctx); resp != nil || err != nil {
+		return resp, err
 	}
 	next := sync.OnceFunc(func() { <-a.turn })
 	defer next()
-	if resp := a.since(asked); resp != nil {
-		return resp, nil
-	}
-	defer time.AfterFunc(minAttempt, next).Stop()
-	sent := clock.Now()
+	limit, sent := a.send()
+	defer time.AfterFunc(limit, next).Stop()
 	var resp *clientv3.AuthenticateResponse
 	err := a.password.Use(isAuthFailed, func(password string) (err error) {
 		resp, err = a.Auth.Authenticate(ctx, user, password)
 		return err
 	})
+	a.end(sent, resp)
 	if isAuthFailed(err) && a.password.Unsettled() {
 		return nil, status.Errorf(codes.Unavailable, "the password was accepted before, and is refused now: %v", err)
 	}
-	if err != nil {
-		return nil, err
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.resp == nil || a.sent.Before(sent) {
-		a.sent, a.resp = sent, resp
-	}
-	return resp, nil
+	return resp, err
 }
 
-// since returns a token that was asked for after the given time, or nil.
-func (a *authenticator) since(asked clock.Instant) *clientv3.AuthenticateResponse {
+// wait returns a token that was asked for after wait was called, or nil when it is the caller's turn to ask.
+func (a *authenticator) wait(ctx context.Context) (*clientv3.AuthenticateResponse, error) {
+	asked := clock.Now()
+	for {
+		resp, answered := a.since(asked)
+		if resp != nil {
+			return resp, nil
+		}
+		select {
+		case a.turn <- struct{}{}:
+			if resp, _ := a.since(asked); resp != nil {
+				<-a.turn
+				return resp, nil
+			}
+			return nil, nil
+		case <-answered:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// since returns a token that was asked for after the given time, or nil, and what the next token closes.
+func (a *authenticator) since(asked clock.Instant) (*clientv3.AuthenticateResponse, <-chan struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.resp == nil || asked.Before(a.sent) {
-		return a.resp
+		return a.resp, a.answered
 	}
-	return nil
+	return nil, a.answered
+}
+
+// send notes that a request is sent now, and returns after how long the next one may be although this one
+// is not answered.
+func (a *authenticator) send() (limit time.Duration, sent clock.Instant) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	limit = minAttempt << min(a.underWay, 10)
+	a.underWay++
+	return limit, clock.Now()
+}
+
+// end notes that the request that was sent then is over, and its token, which is nil if it has none.
+func (a *authenticator) end(sent clock.Instant, resp *clientv3.AuthenticateResponse) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.underWay--
+	if resp == nil || a.resp != nil && sent.Before(a.sent) {
+		return
+	}
+	a.sent, a.resp = sent, resp
+	close(a.answered)
+	a.answered = make(chan struct{})
 }
 
 // isAuthFailed reports whether etcd refuses the password.

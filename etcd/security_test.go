@@ -272,29 +272,55 @@ func TestTokensShared(t *testing.T) {
 	}
 }
 
-// A silentAuth asks a server for tokens, after one request that goes to a server that stands still.
-type silentAuth struct {
+// A hinderedAuth asks a server for tokens, and first does what hinder says.
+type hinderedAuth struct {
 	clientv3.Auth
-	asked atomic.Int32
-	first chan struct{} // closed when the first has been asked for
+	asked  atomic.Int32
+	hinder func(ctx context.Context, n int32) error // n counts the requests from 1 on
 }
 
-func (a *silentAuth) Authenticate(ctx context.Context, user, password string) (*clientv3.AuthenticateResponse, error) {
-	if a.asked.Add(1) == 1 {
-		close(a.first)
-		<-ctx.Done()
-		return nil, ctx.Err()
+func (a *hinderedAuth) Authenticate(ctx context.Context, user, password string) (*clientv3.AuthenticateResponse, error) {
+	if err := a.hinder(ctx, a.asked.Add(1)); err != nil {
+		return nil, err
 	}
 	return a.Auth.Authenticate(ctx, user, password)
+}
+
+// hinder returns what asks a server for tokens as hinder lets it, and what shares them.
+func hinder(t *testing.T, hinder func(ctx context.Context, n int32) error) (*hinderedAuth, clientv3.Auth) {
+	t.Helper()
+	server := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Args: []string{"--bcrypt-cost=4"}})
+	auth := &hinderedAuth{Auth: enableAuth(t, server).Auth, hinder: hinder}
+	return auth, etcd.NewAuthenticator(auth, security.NewSecret("password", "", env(t, "secret")))
+}
+
+// authenticate asks for many tokens at the same time, and fails the test if one cannot be had within a time.
+func authenticate(t *testing.T, a clientv3.Auth, limit time.Duration) {
+	t.Helper()
+	var asking sync.WaitGroup
+	for range 64 {
+		asking.Go(func() {
+			if resp, err := a.Authenticate(within(t, limit), "app", ""); err != nil || resp.Token == "" {
+				t.Errorf("a request for a token: %v", err)
+			}
+		})
+	}
+	asking.Wait()
 }
 
 // TestTokenSilentServer asks for tokens while the first request for one is not answered. The others do not
 // wait for that answer, and still share what they get.
 func TestTokenSilentServer(t *testing.T) {
 	t.Parallel()
-	server := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Args: []string{"--bcrypt-cost=4"}})
-	auth := &silentAuth{Auth: enableAuth(t, server).Auth, first: make(chan struct{})}
-	a := etcd.NewAuthenticator(auth, security.NewSecret("password", "", env(t, "secret")))
+	first := make(chan struct{})
+	auth, a := hinder(t, func(ctx context.Context, n int32) error {
+		if n > 1 {
+			return nil
+		}
+		close(first)
+		<-ctx.Done()
+		return ctx.Err()
+	})
 	silent, cancel := context.WithCancel(t.Context())
 	var asking sync.WaitGroup
 	defer asking.Wait()
@@ -304,18 +330,24 @@ func TestTokenSilentServer(t *testing.T) {
 			t.Errorf("the request that is not answered: %v", err)
 		}
 	})
-	<-auth.first
-	const n = 64
-	var others sync.WaitGroup
-	for range n {
-		others.Go(func() {
-			if resp, err := a.Authenticate(within(t, ttl), "app", ""); err != nil || resp.Token == "" {
-				t.Errorf("another request: %v", err)
-			}
-		})
+	<-first
+	authenticate(t, a, ttl)
+	if asked := auth.asked.Load(); asked > 16 {
+		t.Errorf("%d requests were sent", asked)
 	}
-	others.Wait()
-	if asked := auth.asked.Load(); asked > n/4 {
+}
+
+// TestTokenBusyServer asks for many tokens at the same time a server that takes long for each. It is not given more
+// and more to do meanwhile.
+func TestTokenBusyServer(t *testing.T) {
+	t.Parallel()
+	const long = 4 * time.Second
+	auth, a := hinder(t, func(context.Context, int32) error {
+		time.Sleep(long)
+		return nil
+	})
+	authenticate(t, a, 4*long)
+	if asked := auth.asked.Load(); asked > 8 {
 		t.Errorf("%d requests were sent", asked)
 	}
 }

@@ -110,7 +110,7 @@ func (r *runner) start(t *elect.Term, path string, argv, env []string, stdin *os
 		Path:    path,
 		Args:    argv,
 		Guard:   []string{guardCommand},
-		Until:   r.until(t),
+		Until:   func() time.Duration { return r.until(t) },
 		Hold:    place,
 		Stopped: func(pid int, sig syscall.Signal) { r.standsStill(t, argv[0], pid, sig) },
 		Refused: func(pid int) { r.takesNoSignal(t, pid) },

@@ -24,10 +24,11 @@ type Command struct {
 	// Guard are the arguments that make this process's own executable call
 	// [Guard] with those that follow them.
 	Guard []string
-	// Until is the instant of [Now] at which the guard kills the command, whatever
-	// has become of this process, unless [Child.Until] has told it a later one
-	// before; 0 is never.
-	Until time.Duration
+	// Until, where it is not nil, returns the instant of [Now] at which the guard kills the
+	// command, whatever has become of this process, unless [Child.Until] has told it a later one
+	// before; 0 is never. Start calls it once, when the guard is there: a busy machine may take
+	// a second for that.
+	Until func() time.Duration
 	// Hold stay open until nothing of the command runs, also when this process is killed:
 	// files whose locks keep others from leading. The command does not get them, and the
 	// caller may close them after Start.
@@ -68,7 +69,7 @@ type Status struct {
 	Expired bool
 }
 
-// ErrExpired is the error of [Start] when Until came before the command was begun.
+// ErrExpired is the error of [Start] when the instant of Until came before the command was begun.
 var ErrExpired = errors.New("the time of the command was over before it was started")
 
 // ExitCode returns the code by which a shell knows the status: the command's own,
@@ -118,7 +119,7 @@ func Start(c Command) (*Child, error) {
 		files[0] = c.Stdin.Fd()
 	}
 	args := append([]string{os.Args[0]}, c.Guard...)
-	for _, n := range []int64{int64(syscall.Getpgrp()), int64(c.Until), int64(len(files) - len(own)), int64(len(c.Hold))} {
+	for _, n := range []int64{int64(syscall.Getpgrp()), int64(len(files) - len(own)), int64(len(c.Hold))} {
 		args = append(args, strconv.FormatInt(n, 10))
 	}
 	guard, _, err := syscall.StartProcess(self, append(append(args, c.Path), c.Args...), &syscall.ProcAttr{
@@ -137,7 +138,7 @@ func Start(c Command) (*Child, error) {
 	ch := &Child{control: control, ended: make(chan struct{}), gone: make(chan struct{})}
 	ch.guard, _ = os.FindProcess(guard) // it does not fail on Unix
 	lines := bufio.NewReader(reports)
-	if err := ch.readStart(lines, c.Path); err != nil {
+	if err := ch.readStart(lines, c); err != nil {
 		control.Close()
 		reports.Close()
 		ch.guard.Wait()
@@ -164,8 +165,17 @@ func inherited(n int) []uintptr {
 	return files
 }
 
-func (c *Child) readStart(lines *bufio.Reader, path string) error {
+// readStart tells the guard until when the command may run, and reads what has come of it.
+func (c *Child) readStart(lines *bufio.Reader, cmd Command) error {
 	line, err := lines.ReadString('\n')
+	if line == reportReady {
+		var until time.Duration
+		if cmd.Until != nil {
+			until = cmd.Until()
+		}
+		c.Until(until)
+		line, err = lines.ReadString('\n')
+	}
 	if err != nil {
 		return errors.New("the guard process died before it could start the command")
 	}
@@ -174,7 +184,7 @@ func (c *Child) readStart(lines *bufio.Reader, path string) error {
 	}
 	var errno int
 	if scan(line, reportFailed, &errno) {
-		return &os.PathError{Op: "exec", Path: path, Err: syscall.Errno(errno)}
+		return &os.PathError{Op: "exec", Path: cmd.Path, Err: syscall.Errno(errno)}
 	}
 	if !scan(line, reportStarted, &c.pid) {
 		return fmt.Errorf("the guard process reports %q", line)

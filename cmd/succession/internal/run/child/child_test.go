@@ -28,6 +28,12 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "guard" {
 		os.Exit(child.Guard(os.Args[2:]))
 	}
+	if len(os.Args) > 2 && os.Args[1] == "noting guard" {
+		if err := os.WriteFile(os.Args[2], nil, 0o600); err != nil {
+			panic(err)
+		}
+		os.Exit(child.Guard(os.Args[3:]))
+	}
 	os.Setenv("GORACE", "atexit_sleep_ms=0") // with the race detector guards would sleep before they exit
 	goleak.VerifyTestMain(m)
 }
@@ -44,7 +50,10 @@ func startCommand(t *testing.T, cmd child.Command, args ...string) *child.Child 
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd.Path, cmd.Args, cmd.Guard = path, args, []string{"guard"}
+	cmd.Path, cmd.Args = path, args
+	if cmd.Guard == nil {
+		cmd.Guard = []string{"guard"}
+	}
 	c, err := child.Start(cmd)
 	if err != nil {
 		t.Fatal(err)
@@ -215,7 +224,7 @@ func TestUntil(t *testing.T) {
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := startCommand(t, child.Command{Until: child.Now() + 10*step}, "sh", "-c",
+	c := startCommand(t, child.Command{Until: in(10 * step)}, "sh", "-c",
 		"setsid sh -c 'trap \"\" TERM; echo ready >"+fifo+"; sleep 1000; :' & sleep 1000; :")
 	if _, err := os.ReadFile(fifo); err != nil {
 		t.Fatal(err)
@@ -248,7 +257,7 @@ func TestUntil(t *testing.T) {
 
 func TestUntilNever(t *testing.T) {
 	const bound = time.Second
-	c := startCommand(t, child.Command{Until: child.Now() + bound}, "sleep", "1000")
+	c := startCommand(t, child.Command{Until: in(bound)}, "sleep", "1000")
 	c.Until(0)
 	select {
 	case <-c.Ended():
@@ -257,9 +266,30 @@ func TestUntilNever(t *testing.T) {
 	}
 }
 
+// in returns the instant that lies d after that at which a command's guard asks for it.
+func in(d time.Duration) func() time.Duration {
+	return func() time.Duration { return child.Now() + d }
+}
+
+// TestUntilIsAskedOfAGuard asks until when the command may run once its guard is there, and not before. That may
+// take longer than the command may run, and the parent's session goes on meanwhile.
+func TestUntilIsAskedOfAGuard(t *testing.T) {
+	there := filepath.Join(t.TempDir(), "there")
+	c := startCommand(t, child.Command{Guard: []string{"noting guard", there}, Until: func() time.Duration {
+		if _, err := os.Stat(there); err != nil {
+			t.Errorf("asked before the guard was there: %v", err)
+		}
+		return 0
+	}}, "true")
+	wait(t, c.Gone(), "gone")
+	if c.Status() != (child.Status{}) {
+		t.Errorf("status %+v", c.Status())
+	}
+}
+
 func TestTooLateToStart(t *testing.T) {
 	ran := filepath.Join(t.TempDir(), "ran")
-	_, err := child.Start(child.Command{Path: "/usr/bin/touch", Args: []string{"touch", ran}, Guard: []string{"guard"}, Until: 1})
+	_, err := child.Start(child.Command{Path: "/usr/bin/touch", Args: []string{"touch", ran}, Guard: []string{"guard"}, Until: in(0)})
 	if !errors.Is(err, child.ErrExpired) {
 		t.Errorf("Start: %v, want %v", err, child.ErrExpired)
 	}

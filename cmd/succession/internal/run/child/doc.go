@@ -7,8 +7,8 @@
 // When the parent dies, kill -9 included, the kernel closes its end of the first
 // pipe, and the guard kills everything that the command started. When the parent
 // lives on and does nothing, as it was stopped, or the machine was suspended, the
-// guard kills in its place: it has been told until when the command may run, and has
-// to be told again before that.
+// guard kills in its place: it has been told until when the command may run, once it was
+// there and before it started the command, and has to be told again before that.
 //
 //	parent ── control ──▶ guard ── fork, exec ──▶ command (a process group of its own)
 //	       ◀─ reports ───       ◀── reaps ──────  and all that it starts

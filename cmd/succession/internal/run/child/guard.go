@@ -49,19 +49,19 @@ type guard struct {
 func Guard(args []string) int {
 	// The command's parent death signal follows the thread that forked it.
 	runtime.LockOSThread()
-	// The parent's process group, until when the command may run, the first of the
-	// descriptors that are the guard's own, and how many files it holds for the parent.
-	var n [4]int64
+	// The parent's process group, the first of the descriptors that are the guard's own, and how
+	// many files it holds for the parent.
+	var n [3]int
 	if len(args) < len(n)+2 {
 		return refuse()
 	}
 	for i := range n {
 		var err error
-		if n[i], err = strconv.ParseInt(args[i], 10, 64); err != nil {
+		if n[i], err = strconv.Atoi(args[i]); err != nil {
 			return refuse()
 		}
 	}
-	group, until, own, held := int(n[0]), time.Duration(n[1]), int(n[2]), int(n[3])
+	group, own, held := n[0], n[1], n[2]
 	control, reports := os.NewFile(uintptr(own), "control"), os.NewFile(uintptr(own+1), "reports")
 	if !isPipe(control) || !isPipe(reports) {
 		return refuse()
@@ -70,7 +70,7 @@ func Guard(args []string) int {
 		syscall.CloseOnExec(fd)
 	}
 	g := &guard{reports: reports, tty: terminal{group: group}, alarm: clock.NewTimer(), refused: make(map[int]bool)}
-	g.set(until)
+	g.set(0)
 	if adopts && !g.alarm.Exact() {
 		fmt.Fprintln(os.Stderr, "succession: guard: no timer can be had that counts suspensions (timerfd_create); may this process open more files?")
 		return 1
@@ -80,6 +80,15 @@ func Guard(args []string) int {
 	surviveSignals()
 	died := make(chan os.Signal, 1)
 	signal.Notify(died, syscall.SIGCHLD)
+	orders := make(chan string)
+	go readOrders(control, orders)
+	// How long the guard took to get here does not count, as the parent's session goes on meanwhile.
+	fmt.Fprint(reports, reportReady)
+	until, ok := <-orders
+	if !ok { // the parent has gone
+		return 1
+	}
+	g.obey(until)
 	if g.late() {
 		fmt.Fprint(reports, reportExpired)
 		return 1
@@ -87,8 +96,6 @@ func Guard(args []string) int {
 	if err := g.start(args[len(n)], args[len(n)+1:]); err != nil {
 		return 1
 	}
-	orders := make(chan string)
-	go readOrders(control, orders)
 	g.run(orders, died)
 	return 0
 }

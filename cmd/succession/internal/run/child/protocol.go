@@ -17,6 +17,7 @@ const (
 	orderSweep  = "sweep\n"     // TERM for what the command left behind
 	orderKill   = "kill\n"      // KILL for everything; also what the end of the pipe means
 
+	reportReady   = "ready\n"          // it waits for the first orderUntil to start the command
 	reportStarted = "started %d\n"     // the command's process id
 	reportFailed  = "failed %d\n"      // the errno of execve(2)
 	reportExpired = "expired\n"        // it was too late to start the command
