@@ -22,10 +22,10 @@ import (
 // recipes are the groups of rules that are about package recipes.
 var recipes = []string{"Lock", "Queue", "Group", "Barrier", "Task", "Value", "Choice"}
 
-// TestConformance runs the rules of the line and of elections on a PostgreSQL of its own, each client behind a proxy of its own. It is not
-// parallel to the tests of the driver, which would disturb what it measures. The rules of the recipes are for ./test all, because
+// TestConformance runs the rules of the line and of elections on a PostgreSQL of its own, each client behind a proxy of its own. The rules of the recipes are for ./test all, because
 // the server needs much time where processes are slow to make; see TestMain.
 func TestConformance(t *testing.T) {
+	lane.Alone(t)
 	h := one(t)
 	for _, r := range conformance.Rules() {
 		if !slices.Contains(recipes, r.Group()) {
@@ -37,6 +37,7 @@ func TestConformance(t *testing.T) {
 
 func TestConformanceOfRecipes(t *testing.T) {
 	lane.All(t)
+	lane.Alone(t)
 	h := one(t)
 	h.Only = recipes
 	conformance.Run(t, h)

@@ -4,7 +4,7 @@
 //	func TestEveryPair(t *testing.T) {
 //		lane.All(t)
 //
-// Real and Unraced change nothing but where ./test runs the test: the test runner (internal/build/tools/gotest) looks
+// Real, Alone and Unraced change nothing but where ./test runs the test: the test runner (internal/build/tools/gotest) looks
 // for them in the source, before it builds anything, and fails the run if a test is left over. By itself, go test runs
 // all tests but those of All.
 package lane
@@ -36,6 +36,12 @@ func Real(t testing.TB) {
 func Unraced(t testing.TB) {
 	t.Helper()
 	look(t, "unraced")
+}
+
+// Alone says that the test is to run when nothing else does: it is judged by time, and keeps all processors busy by itself.
+func Alone(t testing.TB) {
+	t.Helper()
+	look(t, "alone")
 }
 
 // look fails the test if the test runner has not seen the line that says where it is to be run.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 )
@@ -61,18 +60,14 @@ func (r *report) give(s *schedule, p *program, why error) {
 // builds has go test build what is left of the programs, in their order, and keep each in place of
 // running it. It calls seen with each event before it is reported.
 func (r *report) builds(ctx context.Context, b *build, bin string, left map[string]*program, seen func(event)) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	// Tests must not wait for a linker. Vet is a step of its own.
-	argv := slices.Concat(behindTests, []string{"go", "test", "-json", "-vet=off", "-count=1", "-exec", self + " keep " + bin}, b.flags)
+	// Vet is a step of its own.
+	argv := append([]string{"go", "test", "-json", "-vet=off", "-count=1", "-exec", executable() + " keep " + bin}, b.flags...)
 	for _, p := range b.programs {
 		if left[p.pkg] != nil {
 			argv = append(argv, p.pkg)
 		}
 	}
-	cmd := command(ctx, argv...)
+	cmd := command(ctx, behind, argv...)
 	cmd.Dir = b.module
 	stderr := r.out.lines("")
 	defer stderr.Close()

@@ -1,20 +1,22 @@
 // Command gotest builds tests, runs them, and ends with one line that counts them all:
 //
-//	gotest LANE [-- LANE]... [--idle LANE]... [--then LIST] [--make NEEDS]... [--before NEEDS] [--all LIST]
+//	gotest LANE [-- LANE]... [--idle LANE]... [--then LIST] [--alone LIST] [--make NEEDS]... [--low NEEDS]... [--before NEEDS]... [--all LIST]
 //
 // A lane is a list of arguments 'DIR [-FLAG...] PACKAGE... [-FLAG...]'. The first word is the
 // folder of a module. Flags before the packages are for go test, such as -race. Those after
 // them are for the test programs, so that those of package testing begin with -test.
 //
 // The lanes run beside each other. Each runs its programs one at a time, in the order of its
-// arguments. A lane after --idle runs on one processor and with the lowest priority. The
+// arguments. A lane after --idle runs on one processor and with the lowest priority, which Linux keeps to
+// only with a session for each of its programs; see command. The
 // programs after --then are for any lane that has ended, one at a time, and have the usual
-// priority.
+// priority. Those after --alone run in the end, one at a time, when all others have ended but those of idle lanes.
 //
 // A test may say in its first line, by a call of package internal/rig/lane, that it waits in real time while others of
-// its package do not (Real), or that the race detector costs more than it finds (Unraced). An argument runs the tests
-// that do not say Real, and, behind -race, not Unraced either. With the word @real it runs those that say Real, and
-// with @unraced those that say Unraced; packages without any are left out. A test that is not built with the
+// its package do not (Real), that nothing else is to run then (Alone), or that the race detector costs more than it
+// finds (Unraced). An argument runs the tests that say neither Real nor Alone, and, behind -race, not Unraced either. With the word
+// @real it runs those that say Real, with @alone those that say Alone, and with @unraced those that say Unraced; packages
+// without any are left out. A test that is not built with the
 // race detector is Unraced by that. If no argument runs a test, the run fails before it begins, also if it is one of the
 // packages after --all. An argument with -test.run runs what that names, whatever the tests say; each name in it must be
 // that of a test in each of its packages.
@@ -24,10 +26,10 @@
 //
 // Each argument after --make is 'NAME COMMAND...': a command that builds a server, or installs
 // packages, while tests run. The commands of one --make run one after the other, and those of
-// several beside each other, with the priority of what is built. A word +NAME in a lane waits for
+// several beside each other, with the priority of what is built, and those of --low with that of an idle lane. A word +NAME in a lane waits for
 // the command of that name: before the packages, the build of the programs waits, and behind the
 // packages, the programs do. Meanwhile the lane runs the next program that need not wait, or one
-// after --then. The commands of --before are run as those of --make, with the usual priority, and until they have ended, only
+// after --then. The commands of --before are run as those of --make, with the usual priority, in this session, and until they have ended, only
 // idle lanes run anything: a compiler would disturb what is judged by time, and be disturbed. If a command fails, the run
 // fails, and so do the programs that wait for it. All others run.
 //
@@ -66,8 +68,14 @@ func main() {
 		}
 		return
 	}
+	if len(os.Args) > 3 && os.Args[1] == "low" {
+		if err := low(os.Args[2], os.Args[3:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: gotest 'DIR [-FLAG...] PACKAGE... [-FLAG...]' ... [-- 'DIR ...' ...] [--idle 'DIR ...' ...] [--then 'DIR ...' ...] [--make 'NAME COMMAND...' ...] [--before 'NAME COMMAND...' ...] [--all 'DIR PACKAGE...' ...] [--passed NAME... | --again NAME...]")
+		fmt.Fprintln(os.Stderr, "usage: gotest 'DIR [-FLAG...] PACKAGE... [-FLAG...]' ... [-- 'DIR ...' ...] [--idle 'DIR ...' ...] [--then 'DIR ...' ...] [--alone 'DIR ...' ...] [--make 'NAME COMMAND...' ...] [--low 'NAME COMMAND...' ...] [--before 'NAME COMMAND...' ...] [--all 'DIR PACKAGE...' ...] [--passed NAME... | --again NAME...]")
 		os.Exit(2)
 	}
 	// What was ignored from the beginning stays so, as behind nohup.

@@ -9,8 +9,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "keep" {
-		main() // in place of a test program; see keep
+	if len(os.Args) > 1 && (os.Args[1] == "keep" || os.Args[1] == "low") {
+		main() // in place of a test program, or of another; see keep and low
 		return
 	}
 	os.Exit(m.Run())

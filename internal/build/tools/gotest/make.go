@@ -13,11 +13,7 @@ import (
 func (r *report) make(ctx context.Context, s *schedule, list []*need) {
 	for _, n := range list {
 		lines := r.out.lines(n.name + ": ")
-		by := behindTests
-		if slices.Contains(s.before, n) {
-			by = nil // no test is disturbed
-		}
-		cmd := command(ctx, slices.Concat(by, n.command)...)
+		cmd := command(ctx, n.priority, n.command...)
 		cmd.Stdout, cmd.Stderr = lines, lines
 		cmd.Env = environment()
 		began := time.Now()
@@ -31,7 +27,7 @@ func (r *report) make(ctx context.Context, s *schedule, list []*need) {
 		if err != nil {
 			err = fmt.Errorf("'%s' has failed (%w): what it has printed is above", strings.Join(n.command, " "), err)
 			r.say(fmt.Sprintf("FAIL  %s: %v", n.name, err))
-		} else if slices.Contains(s.alone, n.name) {
+		} else if slices.Contains(s.files, n.name) {
 			if err := s.passed.note(n.key()); err != nil {
 				r.problem(err.Error())
 			}

@@ -18,6 +18,7 @@ import (
 // A choice says which tests of its packages an argument runs.
 type choice struct {
 	real, unraced bool // only those that say so
+	alone         bool // the same
 	race          bool // with the race detector
 	given         bool // the argument chooses for itself, by -test.run
 }
@@ -27,13 +28,14 @@ type choice struct {
 type marked struct {
 	name          string
 	real, unraced bool
+	alone         bool
 	never         bool // not built with the race detector
 }
 
 // takes reports whether the argument runs the test.
 func (c choice) takes(m marked) bool {
 	raceIsFine := !c.race || !m.unraced || c.unraced
-	return m.real == c.real && (m.unraced || !c.unraced) && raceIsFine && !(c.race && m.never)
+	return m.real == c.real && m.alone == c.alone && (m.unraced || !c.unraced) && raceIsFine && !(c.race && m.never)
 }
 
 // flags returns what makes a test program run what the argument takes of its tests. ok is false if that is nothing.
@@ -51,7 +53,7 @@ func (c choice) flags(t tested) (flags []string, ok bool) {
 	}
 	these := func(names []string) string { return "^(" + strings.Join(names, "|") + ")$" }
 	switch {
-	case c.real || c.unraced:
+	case c.real || c.unraced || c.alone:
 		return []string{"-test.run=" + these(taken)}, len(taken) > 0
 	case len(left) > 0:
 		return []string{"-test.skip=" + these(left)}, t.plain || len(taken) > 0
@@ -71,6 +73,9 @@ func (c choice) environment() []string {
 	seen := seenBy
 	if c.real {
 		seen += "real "
+	}
+	if c.alone {
+		seen += "alone "
 	}
 	if c.unraced || !c.race {
 		seen += "unraced"
@@ -109,7 +114,7 @@ func list(module string, flags, packages []string, stderr io.Writer) ([]tested, 
 				t.tests = append(t.tests, m.name)
 				m.never = j < 0 || !slices.Contains(raced[j].files, file)
 				m.unraced = m.unraced || m.never
-				if m.real || m.unraced {
+				if m.real || m.unraced || m.alone {
 					t.marked = append(t.marked, m)
 				} else {
 					t.plain = true
@@ -158,6 +163,7 @@ func marks(file string) (all []marked, err error) {
 			mark := laneCall(s)
 			m.real = m.real || mark == "Real"
 			m.unraced = m.unraced || mark == "Unraced"
+			m.alone = m.alone || mark == "Alone"
 			if mark == "" {
 				break // a mark below the first lines is refused when the test calls it
 			}

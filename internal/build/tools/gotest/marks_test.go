@@ -18,6 +18,7 @@ type lanes struct{}
 var lane lanes
 
 func (lanes) Real(t *testing.T)    { look(t, "real") }
+func (lanes) Alone(t *testing.T)   { look(t, "alone") }
 func (lanes) Unraced(t *testing.T) { look(t, "unraced") }
 
 func look(t *testing.T, mark string) {
@@ -27,6 +28,8 @@ func look(t *testing.T, mark string) {
 func TestPlain(t *testing.T) {}
 
 func TestReal(t *testing.T) { lane.Real(t) }
+
+func TestAlone(t *testing.T) { lane.Alone(t) }
 
 func TestUnraced(t *testing.T) { lane.Unraced(t) }
 
@@ -49,15 +52,15 @@ func TestMarks(t *testing.T) {
 		runs string // the flags of the programs
 		left string
 	}{
-		{args: []string{"", "@real"}, runs: "-test.skip=^(TestReal|TestBoth)$, -test.run=^(TestReal|TestBoth)$"},
-		{args: []string{"-race", "@unraced", "-race @real", "@real @unraced"}, runs: "-test.skip=^(TestNever|TestReal|TestUnraced|TestBoth)$, " +
-			"-test.run=^(TestNever|TestUnraced)$, -test.run=^(TestReal)$, -test.run=^(TestBoth)$"},
-		{args: []string{"", "@real", "-race", "-race @unraced"}, runs: "-test.skip=^(TestReal|TestBoth)$, -test.run=^(TestReal|TestBoth)$, " +
-			"-test.skip=^(TestNever|TestReal|TestUnraced|TestBoth)$, -test.run=^(TestUnraced)$"},
-		{args: []string{"", "@real", "-test.run=^TestReal$"}, runs: "-test.skip=^(TestReal|TestBoth)$, -test.run=^(TestReal|TestBoth)$, -test.run=^TestReal$"},
-		{args: []string{"-race", "@real"}, left: "no argument runs: example.org/p TestNever, example.org/p TestUnraced"},
-		{args: []string{""}, left: "no argument runs: example.org/p TestBoth, example.org/p TestReal"},
-		{args: []string{"@real", "@unraced"}, left: "no argument runs: example.org/p's tests"},
+		{args: []string{"", "@real", "@alone"}, runs: "-test.skip=^(TestReal|TestAlone|TestBoth)$, -test.run=^(TestReal|TestBoth)$, -test.run=^(TestAlone)$"},
+		{args: []string{"-race", "@unraced", "-race @real", "@real @unraced", "@alone"}, runs: "-test.skip=^(TestNever|TestReal|TestAlone|TestUnraced|TestBoth)$, " +
+			"-test.run=^(TestNever|TestUnraced)$, -test.run=^(TestReal)$, -test.run=^(TestBoth)$, -test.run=^(TestAlone)$"},
+		{args: []string{"", "@real", "-race", "-race @unraced", "@alone"}, runs: "-test.skip=^(TestReal|TestAlone|TestBoth)$, -test.run=^(TestReal|TestBoth)$, " +
+			"-test.skip=^(TestNever|TestReal|TestAlone|TestUnraced|TestBoth)$, -test.run=^(TestUnraced)$, -test.run=^(TestAlone)$"},
+		{args: []string{"", "@real", "@alone", "-test.run=^TestReal$"}, runs: "-test.skip=^(TestReal|TestAlone|TestBoth)$, -test.run=^(TestReal|TestBoth)$, -test.run=^(TestAlone)$, -test.run=^TestReal$"},
+		{args: []string{"-race", "@real"}, left: "no argument runs: example.org/p TestAlone, example.org/p TestNever, example.org/p TestUnraced"},
+		{args: []string{""}, left: "no argument runs: example.org/p TestAlone, example.org/p TestBoth, example.org/p TestReal"},
+		{args: []string{"@real", "@unraced", "@alone"}, left: "no argument runs: example.org/p's tests"},
 	} {
 		var args []string
 		for _, words := range tt.args {
@@ -94,9 +97,9 @@ func TestUnseenMark(t *testing.T) {
 	dir := module(t, lanes+"\nfunc TestLate(t *testing.T) {\n\tt.Log()\n\tlane.Real(t)\n}\n")
 	var out bytes.Buffer
 	r := newReport(newConsole(&out))
-	err := r.runAll(t.Context(), []string{dir + " ./...", dir + " ./... @real", dir + " ./... -test.run=^TestReal$"}, "")
-	if err != nil || r.passed != 5 || r.failed != 1 || !strings.Contains(out.String(), "FAIL  example.org/p TestLate\n") {
-		t.Errorf("%v, %d passed, %d failed, want 5 and 1, which is not where it says it is:\n%s", err, r.passed, r.failed, &out)
+	err := r.runAll(t.Context(), []string{dir + " ./...", dir + " ./... @real", dir + " ./... @alone", dir + " ./... -test.run=^TestReal$"}, "")
+	if err != nil || r.passed != 6 || r.failed != 1 || !strings.Contains(out.String(), "FAIL  example.org/p TestLate\n") {
+		t.Errorf("%v, %d passed, %d failed, want 6 and 1, which is not where it says it is:\n%s", err, r.passed, r.failed, &out)
 	}
 }
 

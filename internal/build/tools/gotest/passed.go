@@ -96,6 +96,7 @@ func (p *passed) note(key string) error {
 func (p *passed) leaveOut(plan *plan) (n int) {
 	out := func(program *program) bool { return p.keys[program.key] }
 	plan.then = slices.DeleteFunc(plan.then, out)
+	plan.alone = slices.DeleteFunc(plan.alone, out)
 	for _, l := range plan.lanes {
 		l.programs = slices.DeleteFunc(l.programs, out)
 	}

@@ -12,12 +12,13 @@ import (
 type plan struct {
 	lanes  []*lane
 	then   []*program
-	builds []*build  // in the order in which the lanes want them
-	makes  [][]*need // lists that run beside each other
-	before []*need   // those for which all lanes wait but idle ones
-	notes  bool      // what passes is noted
-	again  bool      // what has passed is not run
-	alone  []string  // the commands whose success depends on the files alone
+	alone  []*program // that run when nothing else does that is not idle
+	builds []*build   // in the order in which the lanes want them
+	makes  [][]*need  // lists that run beside each other
+	before []*need    // those for which all lanes wait but idle ones
+	notes  bool       // what passes is noted
+	again  bool       // what has passed is not run
+	files  []string   // the commands whose success depends on the files alone
 }
 
 // A lane is a list of programs that run one after the other.
@@ -46,6 +47,7 @@ type program struct {
 	env      []string
 	needs    []*need // for building and running
 	state    state
+	idle     bool // it runs with the lowest priority
 }
 
 // A state of a program. One that cannot be built has ended.
@@ -60,11 +62,15 @@ const (
 
 // A need is what a command makes before programs can be built or run.
 type need struct {
-	name    string
-	command []string
-	made    bool
-	err     error // why it has not been made
+	name     string
+	command  []string
+	priority priority
+	made     bool
+	err      error // why it has not been made
 }
+
+// makes has the words before lists of commands that make something, and their priority.
+var makes = map[string]priority{"--make": behind, "--before": usual, "--low": idle}
 
 // parse reads the arguments, and finds the packages that have tests.
 func parse(args []string, stderr io.Writer) (*plan, error) {
@@ -77,23 +83,25 @@ func parse(args []string, stderr io.Writer) (*plan, error) {
 	needs := make(map[string]*need)
 	for _, arg := range args {
 		last := &sections[len(sections)-1]
+		_, begins := makes[arg]
+		at, names := makes[last.kind]
 		switch {
-		case arg == "--" || arg == "--idle" || arg == "--then" || arg == "--all":
+		case arg == "--" || arg == "--idle" || arg == "--then" || arg == "--alone" || arg == "--all":
 			sections = append(sections, section{kind: arg})
 		case arg == "--passed" || arg == "--again":
 			sections = append(sections, section{kind: arg})
 			p.notes, p.again = true, arg == "--again"
 		case last.kind == "--passed" || last.kind == "--again":
-			p.alone = append(p.alone, arg)
-		case arg == "--make" || arg == "--before":
+			p.files = append(p.files, arg)
+		case begins:
 			sections = append(sections, section{kind: arg})
 			p.makes = append(p.makes, nil)
-		case last.kind == "--make" || last.kind == "--before":
+		case names:
 			words := strings.Fields(arg)
 			if len(words) < 2 {
 				return nil, fmt.Errorf("%q names no command", arg)
 			}
-			n := &need{name: words[0], command: words[1:]}
+			n := &need{name: words[0], command: words[1:], priority: at}
 			needs[n.name] = n
 			p.makes[len(p.makes)-1] = append(p.makes[len(p.makes)-1], n)
 			if last.kind == "--before" {
@@ -123,6 +131,9 @@ func parse(args []string, stderr io.Writer) (*plan, error) {
 			first = append(first, all)
 		case "--then":
 			p.then = append(p.then, programs...)
+			rest = append(rest, all...)
+		case "--alone":
+			p.alone = append(p.alone, programs...)
 			rest = append(rest, all...)
 		case "--all":
 			for _, b := range all {
@@ -169,6 +180,9 @@ func newBuild(arg string, needs map[string]*need, stderr io.Writer) (*build, err
 			}
 		case word == "@real":
 			b.choice.real = true
+			said = append(said, word)
+		case word == "@alone":
+			b.choice.alone = true
 			said = append(said, word)
 		case word == "@unraced":
 			b.choice.unraced = true

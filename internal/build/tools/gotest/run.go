@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// program runs a program by a command.
-func (r *report) program(ctx context.Context, s *schedule, p *program, by []string) {
+// program runs a program.
+func (r *report) program(ctx context.Context, s *schedule, p *program, at priority) {
 	if n := missing(p.needs); n != nil {
 		r.give(s, p, n.lacks())
 		return
 	}
-	if err := r.run(ctx, s, p, by); err != nil {
+	if err := r.run(ctx, s, p, at); err != nil {
 		r.problem(fmt.Sprintf("the tests of %s: %v", p.pkg, err))
 	}
 	s.end(p, false)
@@ -35,12 +35,15 @@ func environment() []string {
 
 // run runs one program. Its end counts once it has ended: a program that says PASS may
 // fail afterwards.
-func (r *report) run(ctx context.Context, s *schedule, p *program, by []string) error {
-	tests := command(ctx, slices.Concat(by, []string{p.path, "-test.v=test2json", "-test.paniconexit0"}, p.flags)...)
+func (r *report) run(ctx context.Context, s *schedule, p *program, at priority) error {
+	tests := command(ctx, at, append([]string{p.path, "-test.v=test2json", "-test.paniconexit0"}, p.flags...)...)
 	tests.Dir = p.dir
 	tests.Env = append(environment(), "PWD="+p.dir)
 	tests.Env = append(tests.Env, p.env...)
-	events := command(context.WithoutCancel(ctx), "go", "tool", "test2json", "-t", "-p", p.pkg)
+	if at == idle {
+		tests.Env = append(tests.Env, "GOMAXPROCS=1")
+	}
+	events := command(context.WithoutCancel(ctx), usual, "go", "tool", "test2json", "-t", "-p", p.pkg)
 	stderr := r.out.lines("")
 	defer stderr.Close()
 	events.Stderr = stderr

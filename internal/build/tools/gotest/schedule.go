@@ -11,14 +11,6 @@ import (
 	"time"
 )
 
-// What is built and made has less priority than tests, which must not wait for a compiler, and more
-// than an idle lane, as others wait for it. It is not much less: beside a program that keeps the
-// processors busy, something with a nice value of 15 gets a thirtieth of them.
-var (
-	behindTests = []string{"nice", "-n", "5"}
-	idle        = []string{"env", "GOMAXPROCS=1", "nice", "-n", "19"}
-)
-
 // A schedule is a plan that is being carried out. The builder, the makers of needs and the lanes
 // tell it what they have done, and wait for each other by it.
 type schedule struct {
@@ -32,6 +24,7 @@ type schedule struct {
 	changed sync.Cond
 	began   map[*program]time.Time // of those that run
 	done    int
+	busy    int // programs that run with the usual priority
 }
 
 func newSchedule(p *plan, bin string, h history, before *passed) *schedule {
@@ -87,9 +80,9 @@ func (r *report) runAll(ctx context.Context, args []string, historyFile string) 
 	})
 	for _, l := range p.lanes {
 		working.Go(func() {
-			for p, by := s.next(l); p != nil; p, by = s.next(l) {
+			for p, at := s.next(l); p != nil; p, at = s.next(l) {
 				one := r.child()
-				one.program(ctx, s, p, by)
+				one.program(ctx, s, p, at)
 				r.merge(one)
 			}
 		})
@@ -106,43 +99,56 @@ func (r *report) runAll(ctx context.Context, args []string, historyFile string) 
 func (s *schedule) drop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.builds, s.then = nil, nil
+	s.builds, s.then, s.alone = nil, nil, nil
 	for _, l := range s.lanes {
 		l.programs = nil
 	}
 	s.changed.Broadcast()
 }
 
-// next returns the program that the lane is to run, and by which command; nil when there is none
+// next returns the program that the lane is to run, and with which priority; nil when there is none
 // left. It waits until one is built, and passes over those whose needs are being made. What is not idle waits for --before.
-func (s *schedule) next(l *lane) (*program, []string) {
+func (s *schedule) next(l *lane) (*program, priority) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	pending := func(n *need) bool { return !n.made && n.err == nil }
 	for {
-		list, by := &l.programs, []string(nil)
+		list, at := &l.programs, usual
 		if l.idle {
-			by = idle
+			at = idle
 		}
 		i := first(list)
 		// What comes then has the usual priority: an idle lane takes it when it has ended.
 		if i < 0 && (!l.idle || len(l.programs) == 0) {
-			list, by = &s.then, nil
+			list, at = &s.then, usual
 			i = first(list)
 		}
-		if i >= 0 && (by != nil || !slices.ContainsFunc(s.before, pending)) {
+		if i < 0 && len(l.programs) == 0 && s.onlyAlone() {
+			list, at = &s.alone, usual
+			i = first(list)
+		}
+		if i >= 0 && (at == idle || !slices.ContainsFunc(s.before, pending)) {
 			if p := (*list)[i]; p.state == built || missing(p.needs) != nil {
 				*list = slices.Delete(*list, i, i+1)
-				l.now, p.state, s.began[p] = p, running, time.Now()
+				l.now, p.state, p.idle, s.began[p] = p, running, at == idle, time.Now()
+				if !p.idle {
+					s.busy++
+				}
 				s.changed.Broadcast()
-				return p, by
+				return p, at
 			}
 		}
-		if len(l.programs)+len(s.then) == 0 {
-			return nil, nil
+		if len(l.programs)+len(s.then)+len(s.alone) == 0 {
+			return nil, usual
 		}
 		s.changed.Wait()
 	}
+}
+
+// onlyAlone reports whether nothing with the usual priority runs, and nothing is left of it but what runs alone.
+func (s *schedule) onlyAlone() bool {
+	more := slices.ContainsFunc(s.lanes, func(l *lane) bool { return !l.idle && len(l.programs) > 0 })
+	return s.busy == 0 && len(s.then) == 0 && !more
 }
 
 // first returns the index of the first program in the list whose needs are not being made any more, of one that is built if
@@ -208,6 +214,9 @@ func (s *schedule) end(p *program, passed bool) bool {
 	if passed {
 		s.history.note(p.key, time.Since(s.began[p]))
 	}
+	if p.state == running && !p.idle {
+		s.busy--
+	}
 	delete(s.began, p)
 	p.state = ended
 	s.done++
@@ -231,7 +240,7 @@ func (s *schedule) status(failed int64) string {
 
 // waitsFor returns the first need that is still being made and that keeps a program waiting; nil if there is none.
 func (s *schedule) waitsFor() *need {
-	waiting := slices.Clone(s.then)
+	waiting := slices.Concat(s.then, s.alone)
 	for _, l := range s.lanes {
 		waiting = append(waiting, l.programs...)
 	}
@@ -279,7 +288,11 @@ func (s *schedule) left() string {
 		first := slices.Index(ends, slices.Min(ends))
 		ends[first] += known(p)
 	}
-	switch most := slices.Max(ends); {
+	most := slices.Max(ends)
+	for _, p := range s.alone {
+		most += known(p)
+	}
+	switch {
 	case most >= time.Minute:
 		return fmt.Sprintf("%s %.0f min left", word, most.Minutes())
 	case word == "about":

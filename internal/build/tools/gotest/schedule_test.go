@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -83,6 +84,71 @@ exit `+exit+`
 		if err != nil || r.passed != 3 || fmt.Sprint(r.failed) != exit {
 			t.Errorf("%v, %d passed, %d failed, want 3 and %s:\n%s", err, r.passed, r.failed, exit, &out)
 		}
+	}
+}
+
+// What runs alone does so when all else has ended, and one at a time.
+func TestAlone(t *testing.T) {
+	t.Parallel()
+	dir := module(t, `package p
+
+import ("fmt"; "os"; "path/filepath"; "testing"; "time")
+
+func TestLane(t *testing.T) {
+	time.Sleep(300*time.Millisecond) // so that a mistake is not missed
+	if err := os.WriteFile(fmt.Sprint("ended-", os.Getpid()), nil, 0o644); err != nil { t.Error(err) }
+}
+
+func TestAlone(t *testing.T) {
+	if ended, _ := filepath.Glob("ended-*"); len(ended) != 4 { t.Errorf("%d others have ended", len(ended)) }
+	if err := os.Mkdir("alone", 0o755); err != nil { t.Fatal(err) }
+	if err := os.Remove("alone"); err != nil { t.Error(err) }
+}
+`)
+	lane, alone := dir+" ./... -test.run=Lane", dir+" ./... -test.run=Alone"
+	var out bytes.Buffer
+	r := newReport(newConsole(&out))
+	err := r.runAll(t.Context(), []string{lane, "--", lane, "--idle", "--then", lane, lane, "--alone", alone, alone}, "")
+	if err != nil || r.passed != 6 || r.failed != 0 {
+		t.Errorf("%v, %d passed, %d failed, want 6 and 0:\n%s", err, r.passed, r.failed, &out)
+	}
+}
+
+// What has less priority has it towards all sessions, those of servers too.
+func TestPriority(t *testing.T) {
+	t.Parallel()
+	dir := module(t, `package p
+
+import ("os"; "runtime"; "strings"; "syscall"; "testing")
+
+func TestIdle(t *testing.T) {
+	if raw, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0); err != nil || 20-raw != 19 { t.Errorf("nice %d, %v", 20-raw, err) }
+	if n := runtime.GOMAXPROCS(0); n != 1 { t.Errorf("%d processors", n) }
+	text, err := os.ReadFile("/proc/self/autogroup")
+	if err == nil && !strings.HasSuffix(string(text), " nice 19\n") { t.Errorf("the session's group: %s", text) }
+}
+
+func TestUsual(t *testing.T) {
+	if raw, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0); err != nil || 20-raw != NICE { t.Errorf("nice %d, %v", 20-raw, err) }
+}
+`)
+	raw, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "p_test.go")
+	source, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, bytes.ReplaceAll(source, []byte("NICE"), fmt.Append(nil, 20-raw)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	r := newReport(newConsole(&out))
+	err = r.runAll(t.Context(), []string{dir + " ./... -test.run=Usual", "--idle", dir + " ./... -test.run=Idle"}, "")
+	if err != nil || r.passed != 2 || r.failed != 0 {
+		t.Errorf("%v, %d passed, %d failed, want 2 and 0:\n%s", err, r.passed, r.failed, &out)
 	}
 }
 
