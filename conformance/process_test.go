@@ -26,6 +26,7 @@ func TestProcessThatFails(t *testing.T) {
 		h.Only = []string{"Fault.killed-process"}
 		delete(h.Lacks, conformance.Process)
 		h.Faults.Process = func(string, string) *exec.Cmd { return exec.Command("sh", "-c", tt.script) }
+		h.OnMachine(false)
 		report := conformance.Check(t.Context(), h, nil)
 		if got := report.Results[0]; got.Status != conformance.Failed || !strings.Contains(got.Symptom, tt.says) {
 			t.Errorf("%s: got %v, want %q", tt.script, got, tt.says)

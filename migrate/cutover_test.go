@@ -93,7 +93,8 @@ func TestSealIsFoundAgain(t *testing.T) {
 }
 
 // A leader knows its seal also where nobody waited for the answer any more, and the election has moved
-// by it. If it cannot look for its seal at once, that does not cost the term.
+// by it. If it cannot look for its seal at once, or a server that lags behind does not know of it, that does not cost
+// the term.
 func TestSealIsFoundByAhead(t *testing.T) {
 	inWorld(t, func(w *world) {
 		op := w.begun(onBoth)
@@ -125,16 +126,18 @@ func TestSealIsFoundByAhead(t *testing.T) {
 			t.Errorf("Ahead, which cannot look for the seal: %v", err)
 		}
 		old.fails.Store(false)
+		old.lags.Store(&backend.Line{Members: []backend.Member{{Line: election, Key: m.Key}}}) // as before the seal
 		if p, err := s.Ahead(w.ctx, m); err != nil || !p.First {
 			t.Errorf("Ahead of who has sealed the old one: %+v, %v", p, err)
 		}
 	})
 }
 
-// A lineless backend cannot read a line while fails is true.
+// A lineless backend cannot read a line while fails is true, and reads lags, if there is one, until it is refreshed.
 type lineless struct {
 	backend.Backend
 	fails atomic.Bool
+	lags  atomic.Pointer[backend.Line]
 }
 
 type linelessSession struct {
@@ -151,7 +154,15 @@ func (s linelessSession) Line(ctx context.Context, line string) (backend.Line, e
 	if s.b.fails.Load() {
 		return backend.Line{}, backend.ErrUnavailable
 	}
+	if l := s.b.lags.Load(); l != nil {
+		return *l, nil
+	}
 	return s.Session.Line(ctx, line)
+}
+
+func (s linelessSession) Refresh(ctx context.Context) error {
+	s.b.lags.Store(nil)
+	return s.Session.Refresh(ctx)
 }
 
 // A forgetful backend pins, loses the answer, and tries again after somebody else has

@@ -156,6 +156,9 @@
 // If the leader loses From right after the seal, for longer than [Options] Patience, it takes the
 // gate away without the records; see above.
 //
+// A record that a leader guards is the leader's to write. What another process writes there without a guard, while the
+// record is carried over, may stay on O, although the write was confirmed.
+//
 // After an abort, a foreign client that is started on N leads there: no record stops it. Nor does
 // anything stop people who run one election on two coordinators without any gate. An operator who
 // deletes the gate or the seal by hand takes the protection away.

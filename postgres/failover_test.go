@@ -113,6 +113,20 @@ func TestFailoverLosesTheLeader(t *testing.T) {
 	}
 }
 
+// opens opens a session, and tries again where that takes longer than the backend gives it.
+func opens(t *testing.T, b backend.Backend) backend.Session {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; {
+		s, err := b.Session(t.Context())
+		switch {
+		case err == nil:
+			return s
+		case time.Now().After(end):
+			t.Fatalf("a session: %v", err)
+		}
+	}
+}
+
 // Commits wait for the standby. When that takes over, and the old primary serves on, the leader there is cut off.
 func TestFailoverWhileTheOldServes(t *testing.T) {
 	t.Parallel()
@@ -123,10 +137,7 @@ func TestFailoverWhileTheOldServes(t *testing.T) {
 	s, was, _ := lead(t, old, "e")
 	leader := memberOf(t, s, "e")
 	both := hosts(t, postgres.Options{TTL: ttl, ConnectTimeout: ttl / 3}, p.Addrs()...) // which does not keep it at one for long
-	before, err := both.Session(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := opens(t, both)
 	run(t, p.Addrs()[0], "CREATE ROLE hasty LOGIN SUPERUSER; ALTER ROLE hasty SET synchronous_commit = off")
 	if err := p.Promote(t.Context()); err != nil {
 		t.Fatal(err)
@@ -141,14 +152,9 @@ func TestFailoverWhileTheOldServes(t *testing.T) {
 	}
 	reading.Wait()
 	// Who knows both gets to the new one, although the old one takes connections, and asks nothing of that one any more.
-	after, err := both.Session(t.Context())
-	for end := time.Now().Add(time.Minute); err != nil; after, err = both.Session(t.Context()) {
-		if time.Now().After(end) {
-			t.Fatalf("who knows both servers: %v", err)
-		}
-	}
+	after := opens(t, both)
 	// It takes a connection of its own, which may take longer than the half of ConnectTimeout that it is given.
-	_, err = after.Put(t.Context(), "r", nil, nil)
+	_, err := after.Put(t.Context(), "r", nil, nil)
 	for end := time.Now().Add(time.Minute); errors.Is(err, backend.ErrUnavailable) && time.Now().Before(end); {
 		_, err = after.Put(t.Context(), "r", nil, nil)
 	}

@@ -24,7 +24,8 @@ type schedule struct {
 	changed sync.Cond
 	began   map[*program]time.Time // of those that run
 	done    int
-	busy    int // programs that run with the usual priority
+	busy    int      // programs that run with the usual priority
+	apart   *program // that runs alone, or nil
 }
 
 func newSchedule(p *plan, bin string, h history, before *passed) *schedule {
@@ -113,42 +114,63 @@ func (s *schedule) next(l *lane) (*program, priority) {
 	defer s.mu.Unlock()
 	pending := func(n *need) bool { return !n.made && n.err == nil }
 	for {
-		list, at := &l.programs, usual
-		if l.idle {
-			at = idle
-		}
-		i := first(list)
-		// What comes then has the usual priority: an idle lane takes it when it has ended.
-		if i < 0 && (!l.idle || len(l.programs) == 0) {
-			list, at = &s.then, usual
-			i = first(list)
-		}
-		if i < 0 && len(l.programs) == 0 && s.onlyAlone() {
-			list, at = &s.alone, usual
-			i = first(list)
-		}
-		if i >= 0 && (at == idle || !slices.ContainsFunc(s.before, pending)) {
-			if p := (*list)[i]; p.state == built || missing(p.needs) != nil {
-				*list = slices.Delete(*list, i, i+1)
-				l.now, p.state, p.idle, s.began[p] = p, running, at == idle, time.Now()
-				if !p.idle {
-					s.busy++
-				}
-				s.changed.Broadcast()
-				return p, at
+		left := 0
+		for _, o := range s.offers(l) {
+			i := first(o.list)
+			left += len(*o.list)
+			if i < 0 || o.waits || o.at != idle && slices.ContainsFunc(s.before, pending) {
+				continue
 			}
+			p := (*o.list)[i]
+			if p.state != built && missing(p.needs) == nil {
+				break // it is the next, and being built
+			}
+			if o.list == &s.alone {
+				s.apart = p
+			}
+			*o.list = slices.Delete(*o.list, i, i+1)
+			l.now, p.state, p.idle, s.began[p] = p, running, o.at == idle, time.Now()
+			if !p.idle {
+				s.busy++
+			}
+			s.changed.Broadcast()
+			return p, o.at
 		}
-		if len(l.programs)+len(s.then)+len(s.alone) == 0 {
+		if left == 0 {
 			return nil, usual
 		}
 		s.changed.Wait()
 	}
 }
 
-// onlyAlone reports whether nothing with the usual priority runs, and nothing is left of it but what runs alone.
-func (s *schedule) onlyAlone() bool {
-	more := slices.ContainsFunc(s.lanes, func(l *lane) bool { return !l.idle && len(l.programs) > 0 })
-	return s.busy == 0 && len(s.then) == 0 && !more
+// An offer is a list that a lane takes programs from, and with which priority.
+type offer struct {
+	list  *[]*program
+	at    priority
+	waits bool // its time has not come
+}
+
+// offers returns the lists that the lane takes programs from, in their order: its own, that of what comes then, what runs alone, and
+// what idle lanes have left when all else has ended, for which nobody needs to wait any longer then.
+func (s *schedule) offers(l *lane) []offer {
+	own := func(l *lane) bool { return !l.idle && len(l.programs) > 0 }
+	more := len(s.then) > 0 || slices.ContainsFunc(s.lanes, own)
+	idleOnly := !more && len(s.alone) == 0 && s.apart == nil
+	mine := offer{list: &l.programs}
+	if l.idle && !idleOnly {
+		mine.at = idle
+	}
+	offers := []offer{
+		mine,
+		{list: &s.then, waits: l.idle && len(l.programs) > 0},
+		{list: &s.alone, waits: more || s.busy > 0 || len(l.programs) > 0},
+	}
+	for _, other := range s.lanes {
+		if other.idle && other != l {
+			offers = append(offers, offer{list: &other.programs, waits: !idleOnly})
+		}
+	}
+	return offers
 }
 
 // first returns the index of the first program in the list whose needs are not being made any more, of one that is built if
@@ -216,6 +238,9 @@ func (s *schedule) end(p *program, passed bool) bool {
 	}
 	if p.state == running && !p.idle {
 		s.busy--
+	}
+	if s.apart == p {
+		s.apart = nil
 	}
 	delete(s.began, p)
 	p.state = ended
