@@ -25,19 +25,19 @@
 // Test programs are built beside the tests, in the order in which the lanes want them, with
 // less priority than theirs and with more than that of an idle lane.
 //
-// Each argument after --make is 'NAME COMMAND...': a command that builds a server, or installs
-// packages, while tests run. The commands of one --make run one after the other, and those of
-// several beside each other, with the priority of what is built, and those of --low with that of an idle lane. A word +NAME in a lane waits for
-// the command of that name: before the packages, the build of the programs waits, and behind the
-// packages, the programs do. Meanwhile the lane runs the next program that need not wait, or one
-// after --then. The commands of --before are run as those of --make, with the usual priority, in this session, and until they have ended, only
-// idle lanes run anything: a compiler would disturb what is judged by time, and be disturbed. If a command fails, the run
-// fails, and so do the programs that wait for it. All others run.
+// Each argument after --make is 'NAME COMMAND...': a command that builds a server, or installs packages, while tests run. The
+// commands of one --make run one after the other, and those of several beside each other, with the priority of what is built,
+// and those of --low with that of an idle lane. A word +NAME in a lane waits for the command of that name: before the
+// packages, the build of the programs waits, and behind the packages, the programs do. Meanwhile the lane runs the next
+// program that need not wait, or one after --then. The commands of --before are run as those of --make, with the usual
+// priority, in this session, and until they have ended, only idle lanes run anything: a compiler would disturb what is judged
+// by time, and be disturbed. If a command fails, the run fails, and so do the programs that wait for it. All others run.
 //
-// With --passed, gotest notes in the user's cache folder what passes on this commit. With --again it does so too, and does not run what
-// has passed there before. The words behind either are the names of commands whose success depends on the files alone; others
-// are not noted. Nor is a program in which a rule could not be judged, or a test was skipped for another reason than that the rule is
-// impossible, not wired or waived. If a file is not as in the commit, gotest notes nothing, and says so.
+// With --passed, gotest notes in the user's cache folder what passes on this commit. With --again it does so too, and does
+// not run what has passed there before. The words behind either are the names of commands whose success depends on the files
+// alone; others are not noted. Nor is a program in which a rule could not be judged, or a test was skipped for another reason
+// than that the rule is impossible, not wired or waived. If a file is not as in the commit, gotest notes nothing, and says
+// so.
 //
 // A workspace that the environment names in GOWORK holds for what is built, and not for programs and commands.
 //
