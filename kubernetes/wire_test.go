@@ -207,12 +207,12 @@ func TestVerbs(t *testing.T) {
 // An API server that has just been started refuses what it allows. That ends nothing but what it never has allowed.
 func TestDeniedForAWhile(t *testing.T) {
 	var refuse atomic.Bool
-	var version atomic.Int64
+	var refusals, version atomic.Int64 // how many more it refuses; the newest version
 	cfg := fake(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path == "/version":
 			w.Write([]byte(`{"major":"1","minor":"37"}`))
-		case refuse.Load():
+		case refuse.Load() || refusals.Add(-1) >= 0:
 			w.WriteHeader(http.StatusForbidden)
 			w.Write([]byte(`{"kind":"Status","code":403,"reason":"Forbidden","message":"leases is forbidden"}`))
 		case r.Method == http.MethodDelete:
@@ -256,10 +256,19 @@ func TestDeniedForAWhile(t *testing.T) {
 	if err := <-refreshed; err != nil || s.Err() != nil {
 		t.Errorf("afterwards: %v, %v", err, s.Err())
 	}
-	refuse.Store(true) // and so for a client that begins meanwhile
-	time.AfterFunc(500*time.Millisecond, func() { refuse.Store(false) })
-	if err := sessionOf(t, cfg); err != nil {
+	b.Close()
+	// And so for a client that begins meanwhile.
+	begins, err := New(cfg, &Options{Namespace: "default", TTL: 4 * time.Second, ConnectTimeout: 20 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer begins.Close()
+	refusals.Store(3)
+	if _, err := begins.Session(t.Context()); err != nil {
 		t.Errorf("a session that is opened meanwhile: %v", err)
+	}
+	if n := refusals.Load(); n > 0 {
+		t.Errorf("it was to be refused %d times more", n)
 	}
 }
 

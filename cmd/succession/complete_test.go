@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/succession-dev/succession/internal/calm"
 )
 
 // completions returns what a shell is offered for the last of the words, without the descriptions.
@@ -70,6 +72,17 @@ func TestCompletion(t *testing.T) {
 	all := []string{"consul://", "etcd://", "full:", "kubernetes://", "late:", "local:", "madeup://", "memory:", "migrate:?from=", "postgres://", "postgresql:", "rival:", "spread:", "zookeeper://"}
 	if got := completions(t, "--url", ""); !slices.Equal(got, all) {
 		t.Errorf("--url is completed by %q, want %q", got, all)
+	}
+}
+
+// offers checks that a shell is offered a name of a coordinator. It waits a second for that, which is not enough on a machine that
+// is too busy.
+func offers(t *testing.T, want string, words ...string) {
+	t.Helper()
+	watch := calm.Start(t)
+	out, err := printed(append([]string{"__complete"}, words...)...)
+	if !strings.Contains(out, want) && !watch.NotJudged(time.Second, "%q offers\n%s", words, out) {
+		t.Errorf("%q offers %v\n%s\nwant %q", words, err, out, want)
 	}
 }
 

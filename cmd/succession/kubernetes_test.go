@@ -40,7 +40,7 @@ users: [{name: c, user: {token: `+coordtest.KubernetesToken+`}}], contexts: [{na
 	prints("hello", "get", "greeting", "--url", url)
 	prints("led", "run", "e", "--url", url, "--", "echo", "led")
 	prints("", "set", "app/greeting", "hello", "--url", url)
-	prints("app/greeting", "__complete", "get", "--url", url, "app/gr")
+	offers(t, "app/greeting", "get", "--url", url, "app/gr")
 	prints(" 0 failed", "conformance", "--url", url, "--faults", "all", "--rule", "L1.end", "--rule", "L1.lost-answer", "--rule", "L3.cut", "--rule", "Fault.mute")
 }
 

@@ -50,7 +50,7 @@ func TestPostgres(t *testing.T) {
 	prints("hello", "get", "greeting", "--url", strings.Replace(url, "postgres:", "postgresql:", 1))
 	prints("led", "run", "e", "--url", url, "--", "echo", "led")
 	prints("", "set", "app/greeting", "hello", "--url", url)
-	prints("app/greeting", "__complete", "get", "--url", url, "app/gr")
+	offers(t, "app/greeting", "get", "--url", url, "app/gr")
 
 	// What is at an address, and what is not.
 	fails("PostgreSQL", "get", "greeting", "--url", "etcd://"+addr)
