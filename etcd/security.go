@@ -61,7 +61,7 @@ func (r reread) Clone() credentials.TransportCredentials {
 // token at the same time. So these requests are sent one after the other, and a caller takes a
 // token that was asked for after it had come. Because a server may stand still, the next one is
 // sent after minAttempt although that before is not answered; the one after it waits for twice as
-// long, and so on. For the server may just be busy, with these very requests.
+// long, and so on, up to 16 times. For the server may just be busy, with these very requests.
 type authenticator struct {
 	clientv3.Auth
 	password *security.Secret
@@ -136,7 +136,7 @@ func (a *authenticator) since(asked clock.Instant) (*clientv3.AuthenticateRespon
 func (a *authenticator) send() (limit time.Duration, sent clock.Instant) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	limit = minAttempt << min(a.underWay, 10)
+	limit = minAttempt << min(a.underWay, 4)
 	a.underWay++
 	return limit, clock.Now()
 }

@@ -65,13 +65,17 @@ func (s *session) findSeal(ctx context.Context, c *candidacy, err error) (found 
 	if !errors.Is(err, errMovedOn) || !c.sealSent {
 		return false, err
 	}
+	from := s.part(protocol.From)
+	if why := from.Refresh(ctx); why != nil { // From may have told this process nothing since
+		return false, why
+	}
 	switch own, why := s.isSeal(ctx, c); {
 	case why != nil:
 		return false, why
 	case !own:
 		return false, err
 	}
-	r, err := s.part(protocol.From).Get(ctx, c.line)
+	r, err := from.Get(ctx, c.line)
 	if err != nil {
 		return false, err
 	}

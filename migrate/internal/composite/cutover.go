@@ -184,14 +184,9 @@ func (s *session) sendSeal(ctx context.Context, c *candidacy, h header.Header, a
 	return err
 }
 
-// isSeal reports whether the candidacy's member is the seal of From. The answer that said so may have been lost, so
-// what From has told this process may be older.
+// isSeal reports whether the candidacy's member is the seal of From.
 func (s *session) isSeal(ctx context.Context, c *candidacy) (bool, error) {
-	from := s.part(protocol.From)
-	if err := from.Refresh(ctx); err != nil {
-		return false, err
-	}
-	l, err := from.Line(ctx, c.line)
+	l, err := s.part(protocol.From).Line(ctx, c.line)
 	return err == nil && protocol.Index(l.Members, c.now().at[protocol.From]) == 0 && l.Members[0].Pinned, err
 }
 
