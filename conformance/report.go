@@ -70,7 +70,7 @@ func (r Result) repeated() []string {
 	return r.Disturbed
 }
 
-// String returns the result for people: one line, and after a failure also the symptom, the
+// String returns the result for people: one line, which says also what went wrong, and after a failure the
 // rule and the timeline.
 func (r Result) String() string {
 	switch r.Status {
@@ -88,7 +88,7 @@ func (r Result) String() string {
 	if r.Reason != "" {
 		fmt.Fprintf(&b, " (%s)", r.Reason)
 	}
-	fmt.Fprintf(&b, "\n  symptom: %s\n  rule:    %s\n           see RULES.md, %s", r.Symptom, r.Rule, r.ID)
+	fmt.Fprintf(&b, ": %s\n  rule:    %s\n           see RULES.md, %s", r.Symptom, r.Rule, r.ID)
 	if r.Files != nil {
 		fmt.Fprintf(&b, "\n  history: %s", strings.Join(r.Files, ", "))
 	}

@@ -233,8 +233,7 @@ func TestFailureTellsAll(t *testing.T) {
 	})
 	got := report.Results[0].String()
 	for _, want := range []string{
-		"L3.kill Gone wakes when the client crashes: failed",
-		"symptom: b: Gone of n_0000000000(5) has not returned: not after 15s",
+		"L3.kill Gone wakes when the client crashes: failed: b: Gone of n_0000000000(5) has not returned: not after 15s",
 		"rule:    Gone of the heir",
 		"RULES.md, L3.kill",
 		" a     join ", " b     join ", " a     FAULT killed",

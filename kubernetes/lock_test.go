@@ -404,39 +404,32 @@ func (x *stranger) history(ctx context.Context) func(func(lease) bool) {
 	}
 }
 
-// Who watches a line is not woken by renewals of its leader's Lease.
+// Who watches a line is not woken by renewals of its leader's Lease, and looks at that again only once in one and a half TTL.
 func TestBesideWatched(t *testing.T) {
 	t.Parallel()
 	x, open := beside(t)
 	s := open().live(t)
 	first(t, s, join(t, s, x.name, "web-1"))
-	watcher := open()
-	w := watcher.live(t)
-	if err := w.Refresh(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	settled(watcher)
-	before := watcher.Requests()
+	var looks atomic.Int64
+	_, w := x.through(ttl, func(rt http.RoundTripper, req *http.Request) (*http.Response, error) {
+		if req.Method == http.MethodGet && strings.HasSuffix(req.URL.Path, "/"+x.name) {
+			looks.Add(1)
+		}
+		return rt.RoundTrip(req)
+	})
 	l, err := w.Line(t.Context(), x.name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	look := watcher.Requests() - before
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() {
-		_, err := w.WatchLine(ctx, x.name, l)
-		ended <- err
-	}()
-	settled(watcher) // it has looked for the first time
-	before = watcher.Requests()
-	time.Sleep(2 * ttl)
-	// The session, now and then a look at all sessions, and after one and a half TTL one at the line.
-	if sent := watcher.Requests() - before; sent > 2*(4+1)+3+look {
-		t.Errorf("who watches a line in which nothing happens has sent %d requests in two session times, and a look takes %d", sent, look)
+	looks.Store(0)
+	begun := time.Now()
+	ctx := within(t, 2*ttl)
+	if now, err := w.WatchLine(ctx, x.name, l); ctx.Err() == nil {
+		t.Errorf("the line is %+v (%v), and was %+v", now, err, l)
 	}
-	cancel()
-	<-ended
+	if got, most := looks.Load(), 1+int64(time.Since(begun)/(ttl*3/2)); got == 0 || got > most {
+		t.Errorf("who watches a line in which nothing happens has looked %d times in two session times, want 1 to %d", got, most)
+	}
 }
 
 // What candidates of client-go would not wait behind is not possible beside them.

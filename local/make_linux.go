@@ -45,11 +45,14 @@ func (t *top) gives() bool { return os.Geteuid() == 0 && t.uid != 0 }
 // giveMade is give for a file or folder that was opened after it was made. A user who may write to
 // the folder may have put something else there meanwhile. So it must be of the kind and have no
 // other name. If it is to belong to another user, it must now belong to root, and a folder must be
-// empty, which its new owner could also make.
+// empty, which its new owner could also make. If it was removed meanwhile, giveMade fails with [fs.ErrNotExist].
 func (d dir) giveMade(fd int, file string, kind, perm uint32) error {
 	var is unix.Stat_t
 	if err := unix.Fstat(fd, &is); err != nil {
 		return d.fail("stat", file, err)
+	}
+	if is.Nlink == 0 { // an operator has deleted it
+		return d.fail("stat", file, unix.ENOENT)
 	}
 	ours := is.Mode&unix.S_IFMT == kind && (kind == unix.S_IFDIR || is.Nlink == 1)
 	if ours && d.top.gives() {

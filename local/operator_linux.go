@@ -69,9 +69,9 @@ func (o operator) Drop(ctx context.Context, election string) error {
 	return cmp.Or(err, o.Clear(ctx, election))
 }
 
-func (o operator) Clear(_ context.Context, name string) error {
+func (o operator) Clear(ctx context.Context, name string) error {
 	above, step := split(name)
-	return o.in(above, func(d dir) error { return d.removeAll(step) })
+	return o.in(above, func(d dir) error { return d.removeAll(ctx, step) })
 }
 
 // split returns the name that a name is below, or "", and its last step.
@@ -80,8 +80,22 @@ func split(name string) (above, step string) {
 	return strings.TrimSuffix(above, "/"), step
 }
 
-// removeAll removes the folder step of d with everything in it. It removes links, and follows none.
-func (d dir) removeAll(step string) error {
+// removeAll removes the folder step of d with everything in it, and what others put there meanwhile, until ctx ends. It
+// removes links, and follows none.
+func (d dir) removeAll(ctx context.Context, step string) error {
+	for {
+		err := d.removeOnce(ctx, step)
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // its owner was faster
+			return nil
+		case !errors.Is(err, unix.ENOTEMPTY) || ctx.Err() != nil:
+			return err
+		}
+	}
+}
+
+// removeOnce is removeAll, and fails with ENOTEMPTY if others put something into the folder meanwhile.
+func (d dir) removeOnce(ctx context.Context, step string) error {
 	into, err := d.enter(step)
 	if err != nil {
 		return err
@@ -91,9 +105,9 @@ func (d dir) removeAll(step string) error {
 	for _, file := range files {
 		is, failed := into.stat(file)
 		switch {
-		case errors.Is(failed, fs.ErrNotExist): // its owner was faster
+		case errors.Is(failed, fs.ErrNotExist):
 		case failed == nil && is.Mode&unix.S_IFMT == unix.S_IFDIR:
-			err = errors.Join(err, into.removeAll(file))
+			err = errors.Join(err, into.removeAll(ctx, file))
 		default:
 			err = errors.Join(err, into.remove(file))
 		}
@@ -101,7 +115,7 @@ func (d dir) removeAll(step string) error {
 	if err != nil {
 		return err
 	}
-	if err := unix.Unlinkat(d.fd, step, unix.AT_REMOVEDIR); err != nil && err != unix.ENOENT {
+	if err := unix.Unlinkat(d.fd, step, unix.AT_REMOVEDIR); err != nil {
 		return d.fail("remove", step, err)
 	}
 	return nil

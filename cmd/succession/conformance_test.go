@@ -95,7 +95,7 @@ func TestConformanceFails(t *testing.T) {
 	if code != ui.ExitNonconforming {
 		t.Errorf("exit code %d, want %d", code, ui.ExitNonconforming)
 	}
-	for _, want := range []string{"FAILED", "symptom:", "rule:    ", "0 passed, 1 failed, 0 waived, 0 impossible, 0 not wired"} {
+	for _, want := range []string{"FAILED", ": failed: ", "rule:    ", "0 passed, 1 failed, 0 waived, 0 impossible, 0 not wired"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("the output lacks %q:\n%s", want, stdout)
 		}
