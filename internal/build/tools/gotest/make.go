@@ -28,7 +28,7 @@ func (r *report) make(ctx context.Context, s *schedule, list []*need) {
 			err = fmt.Errorf("'%s' has failed (%w): what it has printed is above", strings.Join(n.command, " "), err)
 			r.say(fmt.Sprintf("FAIL  %s: %v", n.name, err))
 		} else if slices.Contains(s.files, n.name) {
-			if err := s.passed.note(n.key()); err != nil {
+			if err := s.passed.note(n.key(), "", everything); err != nil {
 				r.problem(err.Error())
 			}
 		}

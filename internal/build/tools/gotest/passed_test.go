@@ -2,21 +2,25 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 )
 
-// A run goes on where another stopped: what has passed on this commit is not run again, and what has failed, what was not judged,
+// A run goes on where another stopped: what has passed is not run again, and what has failed, what was not judged,
 // what was skipped, what makes something for others, and what depends on more than the files is. A run that does not go on begins anew.
 func TestAgain(t *testing.T) {
 	commit := repository(t)
-	commit("1")
+	write(t, "file", "1")
+	commit()
 	var all []string
 	ran := filepath.Join(t.TempDir(), "ran")
 	for name, body := range map[string]string{"good": "", "worse": `t.Error("loud")`, "disturbed": `t.Log("calm: not judged: it took 9s")`, "lacking": `t.Skip("there is no Patroni")`} {
@@ -69,16 +73,16 @@ func TestA(t *testing.T) {
 			t.Errorf("the second run did %q, and not %s", did, each)
 		}
 	}
-	if count(did, 6); r.before != 2 || !strings.Contains(out, "\nnot run again: 2 test programs and checks that have passed before, on this commit\n") {
+	if count(did, 6); r.before != 2 || !strings.Contains(out, "\nnot run again: 2 test programs and checks that have passed before, and were to do the same again\n") {
 		t.Errorf("the second run did %q, %d before:\n%s", did, r.before, out)
 	}
-	write(t, "2")
+	write(t, "file", "2")
 	if err := newReport(newConsole(io.Discard)).runAll(t.Context(), append([]string{"--again"}, all...), history); err == nil || !strings.Contains(err.Error(), "not committed") {
 		t.Errorf("with something that is not committed: %v", err)
 	}
 	did, _, _ = run("--passed", "check", "broken")
 	count(did, programs+commands)
-	commit("2")
+	commit()
 	did, _, _ = run("--again", "check", "broken")
 	count(did, programs+commands) // nothing was kept before
 	did, _, _ = run("--again", "check", "broken")
@@ -87,31 +91,87 @@ func TestA(t *testing.T) {
 	count(did, programs+commands)
 }
 
+// What has passed on an earlier commit is run again if it, or what it has read, is another now.
+func TestAgainLater(t *testing.T) {
+	commit := repository(t)
+	ran := filepath.Join(t.TempDir(), "ran")
+	body := `package p
+
+import ("os"; "os/exec"; "testing")
+
+func TestA(t *testing.T) {
+	os.ReadFile("../page.md")
+	if %t { exec.LookPath("go") }
+	f, err := os.OpenFile(%q, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil { t.Fatal(err) }
+	defer f.Close()
+	f.WriteString("%s ")
+}
+`
+	write(t, "go.mod", "module m\n\ngo 1.24\n")
+	write(t, "p/p_test.go", fmt.Sprintf(body, false, ran, "p"))
+	write(t, "q/q_test.go", fmt.Sprintf(body, true, ran, "q"))
+	history := filepath.Join(t.TempDir(), "test-times.json")
+	did := func(how string) string {
+		t.Helper()
+		os.Remove(ran)
+		if err := newReport(newConsole(io.Discard)).runAll(t.Context(), []string{". ./...", how}, history); err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(ran)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		names := strings.Fields(string(b))
+		slices.Sort(names)
+		return strings.Join(names, " ")
+	}
+	write(t, "page.md", "1")
+	for _, step := range []struct{ change, to, how, want string }{
+		{"p/p.go", "package p", "--passed", "p q"},
+		{"p/p.go", "package p", "--again", ""},
+		{"p/other.md", "", "--again", "q"}, // it could have built something from it
+		{"other_test.go", "package m", "--again", "q"},
+		{"page.md", "2", "--again", "p q"},
+		{"p/p_test.go", fmt.Sprintf(body, false, ran, "P"), "--again", "P q"},
+		{"server.java", "", "--again", "P q"},
+		{"server.java", "", "--passed", "P q"},
+	} {
+		write(t, step.change, step.to)
+		commit()
+		if got := did(step.how); got != step.want {
+			t.Errorf("after a change of %s, %s runs %q, want %q", step.change, step.how, got, step.want)
+		}
+	}
+}
+
 // What passes after somebody has changed a file says nothing of the commit.
 func TestChangedMeanwhile(t *testing.T) {
-	repository(t)("1")
-	dir := t.TempDir()
+	commit := repository(t)
+	write(t, "file", "1")
+	commit()
+	file := filepath.Join(t.TempDir(), "passed")
 	var said bytes.Buffer
-	p, err := openPassed(dir, false, &said)
+	p, err := openPassed(file, false, &said)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, key := range []string{"before", "meanwhile", "after"} {
-		write(t, []string{"1", "2", "1"}[i])
-		if err := p.note(key); err != nil {
+		write(t, "file", []string{"1", "2", "1"}[i])
+		if err := p.note(key, "", everything); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if p, err = openPassed(dir, true, &said); err != nil || !p.keys["before"] || len(p.keys) != 1 {
-		t.Errorf("%v was noted, %v; want what passed before the change", p.keys, err)
+	if p, err = openPassed(file, true, &said); err != nil || !p.has("before", "") || len(p.known) != 1 {
+		t.Errorf("%v was noted, %v; want what passed before the change", p.known, err)
 	}
 	if !strings.Contains(said.String(), "not noted") {
 		t.Errorf("nobody is told: %q", &said)
 	}
 }
 
-// repository makes a git repository, and goes there. The func commit commits a file with the text.
-func repository(t *testing.T) (commit func(text string)) {
+// repository makes a git repository, and goes there. The func commit commits all files.
+func repository(t *testing.T) (commit func()) {
 	t.Helper()
 	t.Chdir(t.TempDir())
 	git := func(args ...string) {
@@ -121,17 +181,19 @@ func repository(t *testing.T) (commit func(text string)) {
 		}
 	}
 	git("init", "-q")
-	return func(text string) {
+	return func() {
 		t.Helper()
-		write(t, text)
 		git("add", ".")
-		git("commit", "-qm", text)
+		git("commit", "-q", "--allow-empty", "-m", "x")
 	}
 }
 
-func write(t *testing.T, text string) {
+func write(t *testing.T, file, text string) {
 	t.Helper()
-	if err := os.WriteFile("file", []byte(text), 0o644); err != nil {
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -70,7 +70,7 @@ func (r *report) child() *report {
 func (r *report) merge(o *report) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.passed, r.failed = r.passed+o.passed, r.failed+o.failed
+	r.passed, r.failed, r.before = r.passed+o.passed, r.failed+o.failed, r.before+o.before
 	r.said = append(r.said, o.said...)
 	r.skips.merge(o.skips)
 	r.calm.merge(o.calm)
@@ -243,7 +243,7 @@ func (r *report) close() bool {
 	r.calm.print(r.out)
 	r.skips.print(r.out)
 	if r.before > 0 {
-		fmt.Fprintf(r.out, "not run again: %d test programs and checks that have passed before, on this commit\n", r.before)
+		fmt.Fprintf(r.out, "not run again: %d test programs and checks that have passed before, and were to do the same again\n", r.before)
 	}
 	fmt.Fprintf(r.out, "tests: %d passed, %d failed, %d skipped\n", r.passed, r.failed, r.skips.count())
 	return r.failed == 0

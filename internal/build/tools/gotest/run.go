@@ -13,10 +13,15 @@ import (
 	"time"
 )
 
-// program runs a program.
+// program runs a program, unless the same has passed in an earlier run.
 func (r *report) program(ctx context.Context, s *schedule, p *program, at priority) {
 	if n := missing(p.needs); n != nil {
 		r.give(s, p, n.lacks())
+		return
+	}
+	if s.passed.has(p.key, p.path) {
+		r.before++
+		s.end(p, false)
 		return
 	}
 	if err := r.run(ctx, s, p, at); err != nil {
@@ -36,7 +41,8 @@ func environment() []string {
 // run runs one program. Its end counts once it has ended: a program that says PASS may
 // fail afterwards.
 func (r *report) run(ctx context.Context, s *schedule, p *program, at priority) error {
-	tests := command(ctx, at, append([]string{p.path, "-test.v=test2json", "-test.paniconexit0"}, p.flags...)...)
+	log := p.path + ".log"
+	tests := command(ctx, at, append([]string{p.path, "-test.v=test2json", "-test.paniconexit0", "-test.testlogfile=" + log}, p.flags...)...)
 	tests.Dir = p.dir
 	tests.Env = append(environment(), "PWD="+p.dir)
 	tests.Env = append(tests.Env, p.env...)
@@ -91,7 +97,10 @@ func (r *report) run(ctx context.Context, s *schedule, p *program, at priority) 
 	r.add(end)
 	var keepErr error
 	if end.Action == "pass" && r.failed == 0 && len(r.calm.notJudged) == 0 && r.skips.other == 0 {
-		keepErr = s.passed.note(p.key)
+		var read []string
+		if read, keepErr = s.passed.reads(log, p.dir); keepErr == nil {
+			keepErr = s.passed.note(p.key, p.path, read)
+		}
 	}
 	return errors.Join(readErr, events.Wait(), keepErr)
 }

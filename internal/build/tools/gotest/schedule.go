@@ -38,8 +38,8 @@ func newSchedule(p *plan, bin string, h history, before *passed) *schedule {
 }
 
 // runAll builds and runs what the arguments name. It reads from a file how long programs took in
-// earlier runs, and notes there how long they take now, unless it has no name. What has passed is kept in a folder beside that
-// file. It ends early when ctx does.
+// earlier runs, and notes there how long they take now, unless it has no name. What has passed is kept in a file beside
+// that. It ends early when ctx does.
 func (r *report) runAll(ctx context.Context, args []string, historyFile string) error {
 	p, err := parse(args, r.out)
 	if err != nil {
@@ -47,13 +47,11 @@ func (r *report) runAll(ctx context.Context, args []string, historyFile string) 
 	}
 	before := new(passed)
 	if p.notes && historyFile != "" {
-		if before, err = openPassed(filepath.Join(filepath.Dir(historyFile), "passed"), p.again, r.out); err != nil {
+		if before, err = openPassed(filepath.Join(filepath.Dir(historyFile), "passed.jsonl"), p.again, r.out); err != nil {
 			return err
 		}
 	}
-	if r.before = before.leaveOut(p); r.before > 0 {
-		fmt.Fprintf(r.out, "%d test programs and checks have passed before, on this commit, and are not run again\n", r.before)
-	}
+	r.before = before.leaveOut(p)
 	bin, err := os.MkdirTemp(os.Getenv("GOTMPDIR"), "gotest-") // as go test does, as a link does not leave a file system
 	if err != nil {
 		return err
