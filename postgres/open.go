@@ -170,7 +170,7 @@ func (b *Backend) Close() error {
 // standby. It does so until there is one, also when its client has gone, and each request more would
 // occupy another process and connection.
 func (b *Backend) stuck(ctx context.Context, c *conn) error {
-	pid := b.asked[c.Conn().RemoteAddr().String()]
+	pid := b.asked[address(c.PgConn)]
 	if pid == 0 {
 		return nil
 	}

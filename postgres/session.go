@@ -71,7 +71,7 @@ func (b *Backend) open(ctx context.Context) (_ kit.Session, err error) {
 	if err = b.stuck(ctx, c); err != nil {
 		return nil, err
 	}
-	b.asked[c.Conn().RemoteAddr().String()] = c.pid
+	b.asked[address(c.PgConn)] = c.pid
 	sent := clock.Now()
 	rows, err := c.query(ctx, b.call("open", 3), s.id, b.o.TTL.Milliseconds(), b.format)
 	if errors.Is(err, errNoSchema) {

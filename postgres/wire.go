@@ -34,6 +34,7 @@ type wire struct {
 	requests atomic.Int64  // without those that only listen: how many of them come together is chance
 	explicit atomic.Bool   // transactions have to say that they are READ COMMITTED
 	turn     atomic.Int64  // which of several hosts is tried first
+	home     atomic.Value  // string: the address of the server that the session has connected to last
 
 	mu     sync.Mutex
 	free   []*conn   // the one that was used last is last
@@ -62,7 +63,9 @@ type conn struct {
 // connecting marks the context of a new connection.
 type connecting struct{}
 
-// dial connects. told, if not nil, is called with the channel of each notice.
+// dial connects. told, if not nil, is called with the channel of each notice, and the connection is that of a session.
+// Without it, the connection is for requests, and to the server of the session: another of the hosts may be a deposed primary
+// that serves on, and say that there is no such session.
 func (w *wire) dial(ctx context.Context, told func(channel string)) (*conn, error) {
 	cfg, err := w.config()
 	if err != nil {
@@ -89,6 +92,17 @@ func (w *wire) dial(ctx context.Context, told func(channel string)) (*conn, erro
 	}
 	if told != nil {
 		cfg.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) { told(n.Channel) }
+	} else if home := w.home.Load(); home != nil {
+		validate := cfg.ValidateConnect
+		cfg.ValidateConnect = func(ctx context.Context, c *pgconn.PgConn) error {
+			if at := address(c); at != home {
+				return fmt.Errorf("%s is not the server of the session, which is at %s", at, home)
+			}
+			if validate != nil {
+				return validate(ctx, c)
+			}
+			return nil
+		}
 	}
 	if n := w.rotate(cfg); cfg.ConnectTimeout == 0 && n > 1 {
 		if end, ok := ctx.Deadline(); ok { // a host that does not answer leaves time for the others
@@ -118,8 +132,14 @@ func (w *wire) dial(ctx context.Context, told func(channel string)) (*conn, erro
 		return nil, err
 	}
 	c.pid = int64(c.PID())
+	if told != nil {
+		w.home.Store(address(c.PgConn))
+	}
 	return c, nil
 }
+
+// address returns where a connection leads to.
+func address(c *pgconn.PgConn) string { return c.Conn().RemoteAddr().String() }
 
 // oldestServer is the first version that has gen_random_uuid without an extension.
 const oldestServer = 13
