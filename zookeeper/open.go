@@ -142,8 +142,8 @@ func (b *Backend) open(ctx context.Context) (kit.Session, error) {
 	return nil, err
 }
 
-// closeTimeout bounds Close, apart from the time that the library needs to stop.
-const closeTimeout = 3 * time.Second
+// closeTimeout bounds Close, apart from the second for which the library waits for an answer when it stops.
+const closeTimeout = 2 * time.Second
 
 // Close implements [backend.Backend]. It takes at most 3 s if the ensemble cannot be
 // reached.
