@@ -192,7 +192,7 @@
 //   - If an operator deletes the member or ends the session of a leader that is not connected to
 //     ZooKeeper, the leader learns of it only at its deadline.
 //   - Leave and Remove, and Put and Delete on condition of a member, read first and act then. If
-//     somebody, between the two, deletes the whole line and makes another in which a member has the
+//     somebody, before the second has arrived, deletes the whole line and makes another in which a member has the
 //     same name, they do not notice it. Nor does Leave of a leader while the notice is on its way. A
 //     record that an operator deletes with other tools is not counted; see "Compare and set".
 //   - Leave deletes at once if a watch shows that the member stands. Suppose that an operator

@@ -35,6 +35,7 @@ type conn struct {
 	loss    *loss // not nil when LoseAnswers has chosen this connection
 	severed bool  // Sever resets it when the request that it carries has been delivered
 	hold    *hold // not nil when HoldBack has chosen this connection: only its release and Close end it
+	kept    bool  // HoldBack has, and the server has not ended it
 }
 
 // A half carries one direction of a conn.
@@ -63,7 +64,10 @@ func newConn(p *Proxy, client *net.TCPConn) *conn {
 
 // run carries the connection from its beginning to its end.
 func (c *conn) run() {
-	defer c.p.change(func() { delete(c.p.conns, c) })
+	defer c.p.change(func() {
+		delete(c.p.conns, c)
+		c.letGoLocked()
+	})
 	defer c.cancel()
 	var wg sync.WaitGroup
 	var queues [2]chan chunk
@@ -292,6 +296,8 @@ func (h *half) detachLocked() {
 	c, p := h.c, h.c.p
 	c.hold, p.hold = p.hold, nil
 	delete(p.conns, c)
+	c.kept = true
+	p.kept++
 	close(c.hold.held) // before the client can know
 	hangUp(c.client)
 	p.broadcastLocked()
@@ -331,6 +337,18 @@ func (c *conn) answered(ended bool) {
 	defer c.p.mu.Unlock()
 	if c.hold != nil && (ended || isClosed(c.hold.released)) {
 		c.hold.once.Do(func() { close(c.hold.answered) })
+	}
+	if ended && c.kept {
+		c.letGoLocked()
+		c.p.broadcastLocked()
+	}
+}
+
+// letGoLocked notes that the server has no connection any more of which HoldBack holds a request.
+func (c *conn) letGoLocked() {
+	if c.kept {
+		c.kept = false
+		c.p.kept--
 	}
 }
 

@@ -22,8 +22,8 @@ func Example() {
 	defer p.Close()
 
 	p.Cut()
-	time.AfterFunc(50*time.Millisecond, p.Heal)
 	began := time.Now()
+	time.AfterFunc(50*time.Millisecond, p.Heal)
 	resp, err := http.Get("http://" + p.Addr())
 	if err != nil {
 		fmt.Println(err)

@@ -58,6 +58,7 @@ type Proxy struct {
 	killed   bool  // refuse for good
 	loss     *loss // the last LoseAnswers, until it has found its connection
 	hold     *hold // the last HoldBack, until it has found its connection or was released
+	kept     int   // [Stats] Held
 	ways     [2]way
 	conns    map[*conn]struct{}
 	accepted int
@@ -93,6 +94,7 @@ type hold struct {
 type Stats struct {
 	Accepted int   // connections accepted from clients, without those that were refused
 	Open     int   // connections that are open now
+	Held     int   // connections that HoldBack has taken from their clients, and that are open at the server
 	ToServer int64 // bytes delivered to the server
 	ToClient int64 // bytes delivered to clients
 }
@@ -293,6 +295,7 @@ func (p *Proxy) statsLocked() Stats {
 	return Stats{
 		Accepted: p.accepted,
 		Open:     len(p.conns),
+		Held:     p.kept,
 		ToServer: p.ways[ToServer].bytes,
 		ToClient: p.ways[ToClient].bytes,
 	}

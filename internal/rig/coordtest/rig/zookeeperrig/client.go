@@ -181,9 +181,17 @@ func (c *Client) LoseAnswer() {
 }
 
 // HoldBack implements [rig.Client]. The server closes the connection that has carried the write when the client has
-// moved its session to another.
+// moved its session to another, or the session has ended. The write is released after that, if it comes within a second: in the
+// moment before, ZooKeeper does what is guarded by the name of a member if another one has the name meanwhile, as package zookeeper
+// says.
 func (c *Client) HoldBack(skip int) (held func() bool, release func()) {
-	return c.proxy.HoldBack(skip, changes)
+	held, release = c.proxy.HoldBack(skip, changes)
+	return held, func() {
+		ctx, cancel := context.WithTimeout(c.life, time.Second)
+		defer cancel()
+		_ = c.proxy.Wait(ctx, func(s proxy.Stats) bool { return s.Held == 0 })
+		release()
+	}
 }
 
 // changes reports whether one of the requests in b is for a write that is no heartbeat. Where the machine
