@@ -30,7 +30,7 @@ func ExampleCheck() {
 	toy := newToy()
 	report := conformance.Check(context.Background(), conformance.Harness{
 		Name: "toy",
-		TTL:  time.Second,
+		TTL:  10 * time.Second,
 		Open: func(context.Context) (backend.Backend, error) { return toy.dial(), nil },
 		Only: []string{"L1.end", "L1.lost-answer", "Pin.left"},
 	}, nil)

@@ -315,7 +315,7 @@ func TestSkipMessages(t *testing.T) {
 	for status, want := range map[conformance.Status]string{
 		conformance.Impossible: "conformance: impossible: L1.x a title (a reason)",
 		conformance.NotWired:   "conformance: not wired: L1.x a title (a reason)",
-		conformance.Waived:     "conformance: waived: L1.x a title: waived (a reason)\n",
+		conformance.Waived:     "conformance: waived: L1.x a title: waived (a reason): ",
 	} {
 		res := conformance.Result{ID: "L1.x", Title: "a title", Status: status, Reason: "a reason"}
 		if got := res.Skipped(); !strings.HasPrefix(got, want) {

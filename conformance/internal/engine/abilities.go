@@ -47,24 +47,24 @@ func (a *Abilities) find(t *Trial) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.known {
-		a.known = true // even if lacks fails: each rule then shows how
-		a.lacks = t.lacks()
+		a.lacks, a.known = t.lacks() // if it is not known, the rule shows why
 	}
 }
 
-// lacks opens a client, and tries all that a backend may lack. It leaves nothing behind.
-func (t *Trial) lacks() map[Fault]string {
-	lacks := make(map[Fault]string)
+// lacks opens a client, and tries all that a backend may lack. It leaves nothing behind. It reports whether it
+// could try all.
+func (t *Trial) lacks() (lacks map[Fault]string, all bool) {
+	lacks = make(map[Fault]string)
 	ctx, cancel := t.Within(t.Recovery())
 	defer cancel()
 	b, err := t.Open(ctx)
 	if err != nil {
-		return lacks
+		return lacks, false
 	}
 	defer b.Close()
 	s, err := b.Session(ctx)
 	if err != nil {
-		return lacks
+		return lacks, false
 	}
 	if s.TTL() == 0 {
 		lacks[Deadlines] = "sessions have no time (Session.TTL is 0)"
@@ -75,7 +75,7 @@ func (t *Trial) lacks() map[Fault]string {
 	}
 	j, err := s.Join(ctx, line, "abilities", line+"-record")
 	if err != nil {
-		return lacks
+		return lacks, false
 	}
 	m := j.Member
 	if j.Place == nil || j.Record == nil {
@@ -95,5 +95,5 @@ func (t *Trial) lacks() map[Fault]string {
 		_ = s.Leave(ctx, shared.Member)
 	}
 	_ = s.Leave(ctx, m) // if this fails, m goes with the session
-	return lacks
+	return lacks, true
 }

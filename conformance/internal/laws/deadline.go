@@ -146,11 +146,11 @@ var deadlineRules = []engine.Rule{{
 	Needs: []engine.Fault{engine.Cut, engine.Deadlines}, Check: func(t *engine.Trial) {
 		for i := range 3 {
 			a, b := t.Client(), t.Client()
+			s := a.Live()
 			m := a.Join("x")
 			next := b.Join("y")
 			a.First(m, engine.Now)
 			t.Pass(time.Duration(i)*t.TTL/7, "so that the cut comes at another moment between heartbeats")
-			s := a.Live()
 			a.Inject(engine.Cut)
 			cutAt := time.Now()
 			b.First(next, t.Crash())

@@ -57,7 +57,7 @@ var queueRules = []engine.Rule{{
 		for _, item := range l.taken {
 			of := item.Value[:1]
 			if item.Position <= last || item.Value <= lastOf[of] {
-				t.Never("%q at position %d was taken after %d, and after %q", item.Value, item.Position, last, lastOf[of])
+				t.Fatalf("%q at position %d was taken after %d, and after %q", item.Value, item.Position, last, lastOf[of])
 			}
 			last, lastOf[of] = item.Position, item.Value
 		}
@@ -218,7 +218,7 @@ var queueRules = []engine.Rule{{
 		n, err := ws[0].q.Len(t.Ctx)
 		t.Want("Len", err)
 		if succeeded != limit || n != limit {
-			t.Never("%d of %d Puts have succeeded, and %d items stand; the limit is %d", succeeded, len(calls), n, limit)
+			t.Fatalf("%d of %d Puts have succeeded, and %d items stand; the limit is %d", succeeded, len(calls), n, limit)
 		}
 		taken := ws[0].takes()
 		taken.Returns(t.Soon())

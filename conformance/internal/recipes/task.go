@@ -64,8 +64,10 @@ func (p *plant) begins(who string, r *task.Run) {
 	p.t.Log(who, "runs %s from %d, with token %d", r.Task, r.Position(), r.Token())
 	last := p.runs[r.Task]
 	switch {
+	case r.Check() != nil: // its session has ended before it could say so
+		return
 	case last == nil:
-	case !p.ended[last] && last.Context().Err() == nil && last.Check() == nil && r.Check() == nil:
+	case !p.ended[last] && last.Context().Err() == nil && last.Check() == nil:
 		p.t.Never("%s and %s run %s", p.by[r.Task], who, r.Task)
 	case r.Token() <= last.Token():
 		p.t.Never("%s runs %s with token %d, after one with %d", who, r.Task, r.Token(), last.Token())
