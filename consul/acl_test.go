@@ -18,6 +18,7 @@ import (
 	"github.com/succession-dev/succession/consul"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/operate"
+	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
@@ -30,6 +31,7 @@ const prompt = 5 * time.Second
 type secured struct {
 	addr string
 	root *api.Client
+	ttl  time.Duration // of sessions that are opened from now on
 }
 
 func newSecured(t *testing.T) *secured {
@@ -41,7 +43,7 @@ func newSecured(t *testing.T) *secured {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &secured{addr, root}
+	return &secured{addr, root, long}
 }
 
 // token makes a token with the given rules.
@@ -75,12 +77,7 @@ func (c *secured) openAs(t *testing.T, token string) *consul.Backend {
 // openOn is openAs with sessions on the node.
 func (c *secured) openOn(t *testing.T, node, token string) *consul.Backend {
 	t.Helper()
-	b, err := consul.New(&api.Config{Address: c.addr, Token: token}, &consul.Options{TTL: ttl, Prefix: "app", Node: node})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.Close() })
-	return b
+	return openWith(t, &api.Config{Address: c.addr, Token: token}, &consul.Options{TTL: c.ttl, Prefix: "app", Node: node})
 }
 
 func (c *secured) sessionAs(t *testing.T, rules ...string) backend.Session {
@@ -213,7 +210,8 @@ func TestRights(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			b := c.openOn(t, tt.node, c.token(t, tt.rules...).SecretID)
-			err := tt.does(within(t, prompt), b)
+			watch, err := calm.Start(t), tt.does(within(t, time.Minute), b)
+			watch.Within(prompt, "%s", tt.name)
 			switch {
 			case tt.denied == "" && err != nil:
 				t.Error(err)
@@ -237,7 +235,7 @@ func TestWhatRightsGive(t *testing.T) {
 		}
 		return cl
 	}
-	ctx := within(t, 4*prompt)
+	ctx := within(t, time.Minute)
 	candidate, _, operator := policies(t, "jobs")
 	s := c.sessionAs(t, operator...) // registers the node
 	if err := c.openOn(t, "succession-observers", c.token(t, operator...).SecretID).Close(); err != nil {
@@ -297,7 +295,7 @@ func TestRightsEndAtTheElection(t *testing.T) {
 	t.Parallel()
 	c := newSecured(t)
 	owner := elect.New(c.openAs(t, c.token(t, wide...).SecretID), "jobs-eu", nil)
-	term, err := owner.Campaign(within(t, prompt))
+	term, err := owner.Campaign(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -326,9 +324,11 @@ func TestRightsEndAtTheElection(t *testing.T) {
 	if _, err := as(candidate).Session().Destroy(pair.Session, nil); err != nil {
 		t.Errorf("a candidate on the same node: %v", err)
 	}
+	watch := calm.Start(t)
 	select {
 	case <-term.Context().Done():
-	case <-within(t, prompt).Done():
+		watch.Within(prompt, "the end of the term")
+	case <-within(t, time.Minute).Done():
 		t.Error("a leader whose session was ended leads on")
 	}
 }
@@ -343,7 +343,7 @@ func TestUnreadable(t *testing.T) {
 		t.Fatal(err)
 	}
 	blind := c.sessionAs(t, `session "succession" { policy = "write" }`)
-	ctx := within(t, prompt)
+	ctx := within(t, time.Minute)
 	calls := map[string]func() error{
 		"Join":      func() error { _, err := blind.Join(ctx, "e", "", ""); return err },
 		"Ahead":     func() error { _, err := blind.Ahead(ctx, m); return err },
@@ -360,11 +360,13 @@ func TestUnreadable(t *testing.T) {
 		"List":      func() error { _, err := blind.List(ctx, "dir"); return err },
 		"Watch":     func() error { _, err := blind.Watch(ctx, "dir/r", backend.Absent); return err },
 	}
+	watch := calm.Start(t)
 	for name, call := range calls {
 		if err := call(); !errors.Is(err, backend.ErrDenied) {
 			t.Errorf("%s returned %v, want ErrDenied", name, err)
 		}
 	}
+	watch.Within(prompt, "%d refusals", len(calls))
 }
 
 // The holder of a token that sees only its own member would lead beside everybody else.
@@ -400,7 +402,10 @@ func TestFilteredLine(t *testing.T) {
 // When a token is revoked, its holder stops, and the error says why.
 func TestTokenRevoked(t *testing.T) {
 	t.Parallel()
+	const ttl = 2 * ttl // for a busy machine
 	c := newSecured(t)
+	observer := c.sessionAs(t, wide...)
+	c.ttl = ttl
 	token := func() *api.ACLToken { return c.token(t, wide...) }
 	leading, waiting := token(), token()
 	ctx := t.Context()
@@ -415,32 +420,36 @@ func TestTokenRevoked(t *testing.T) {
 		_, err := elect.New(c.openAs(t, waiting.SecretID), "jobs", nil).Campaign(ctx)
 		waited <- err
 	}()
-	observer := c.sessionAs(t, wide...)
 	awaitLine(t, observer, "jobs", 2)
 
+	watch := calm.Start(t)
 	c.revoke(t, waiting)
 	select {
 	case err := <-waited:
 		if !errors.Is(err, backend.ErrDenied) || !strings.Contains(err.Error(), "ACL not found") {
 			t.Errorf("Campaign of a waiter whose token was revoked returned %v, want ErrDenied that says so", err)
 		}
-	case <-within(t, prompt).Done():
+	case <-within(t, time.Minute).Done():
 		t.Error("a waiter whose token was revoked waits on")
 	}
-	if err := term.Check(); err != nil {
+	if err := term.Check(); err != nil && !watch.NotJudged(ttl/3, "the leader has lost its term: %v", err) {
 		t.Errorf("the leader, whose token is another, has lost its term: %v", err)
 	}
 
+	watch.Within(5*ttl/2, "the end of the waiter")
+
+	watch = calm.Start(t)
 	c.revoke(t, leading)
 	select {
 	case <-term.Context().Done():
 		if cause := context.Cause(term.Context()); !errors.Is(cause, elect.ErrLost) {
 			t.Errorf("the term ended with %v, want ErrLost", cause)
 		}
-	case <-within(t, prompt).Done():
+		watch.Within(5*ttl/2, "the end of the term")
+	case <-within(t, time.Minute).Done():
 		t.Error("a leader whose token was revoked leads on")
 	}
-	if _, err := leader.Campaign(within(t, prompt)); !errors.Is(err, backend.ErrDenied) {
+	if _, err := leader.Campaign(within(t, time.Minute)); !errors.Is(err, backend.ErrDenied) {
 		t.Errorf("the next Campaign returned %v, want ErrDenied", err)
 	}
 	// Nobody has the right to remove the members now: Consul does it, with the sessions.
@@ -450,7 +459,7 @@ func TestTokenRevoked(t *testing.T) {
 // awaitLine waits until n members stand in the line.
 func awaitLine(t *testing.T, s backend.Session, name string, n int) {
 	t.Helper()
-	ctx := within(t, 2*prompt)
+	ctx := within(t, time.Minute)
 	for {
 		line, err := s.Line(ctx, name)
 		if err != nil {
@@ -508,9 +517,10 @@ func TestTokenSources(t *testing.T) {
 				t.Setenv(name, value)
 			}
 			t.Setenv("CONSUL_HTTP_ADDR", c.addr)
-			b, err := succession.Connect(within(t, prompt), "consul:///app?ttl=1s"+tt.query)
+			b, err := succession.Connect(within(t, time.Minute), "consul:///app?ttl=15s&connect=1m"+tt.query)
 			if err == nil {
-				err = b.Close()
+				err = sessionOf(t, b).Close(t.Context())
+				b.Close()
 			}
 			switch {
 			case tt.says == "" && err != nil:
@@ -540,7 +550,7 @@ func TestTokenReplaced(t *testing.T) {
 	write(old.SecretID + "\n")
 	open := func() backend.Session {
 		t.Helper()
-		b, err := succession.Connect(t.Context(), "consul://"+c.addr+"/app?ttl=4s&token-file="+file)
+		b, err := succession.Connect(t.Context(), "consul://"+c.addr+"/app?ttl=15s&connect=1m&token-file="+file)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,7 +3,6 @@ package consul_test
 import (
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/consul"
@@ -16,7 +15,7 @@ func TestShortTries(t *testing.T) {
 	t.Parallel()
 	addr := server(t)
 	p := coordtest.NewProxy(t, addr)
-	rig.ShortTries(t, p, session(t, p.Addr(), &consul.Options{TTL: 15 * time.Second}), session(t, addr, nil), coordtest.Name(t))
+	rig.ShortTries(t, p, session(t, p.Addr(), nil), session(t, addr, nil), coordtest.Name(t))
 }
 
 func TestManyLeave(t *testing.T) {
@@ -27,12 +26,8 @@ func TestManyLeave(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	b, err := consul.New(c.Config(), &consul.Options{TTL: 15 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.Close() })
-	rig.ManyLeave(t, c, sessionOf(t, b), session(t, agent.Addrs()[0], &consul.Options{TTL: 15 * time.Second}), coordtest.Name(t), 100)
+	b := openWith(t, c.Config(), nil)
+	rig.ManyLeave(t, c, sessionOf(t, b), session(t, agent.Addrs()[0], nil), coordtest.Name(t), 100)
 }
 
 // The faults of writes are what they say.
@@ -44,11 +39,7 @@ func TestFaultsOfWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	b, err := consul.New(c.Config(), &consul.Options{TTL: ttl})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.Close() })
+	b := openWith(t, c.Config(), &consul.Options{TTL: 3 * ttl})
 	rig.CheckWrites(t, c, sessionOf(t, b), session(t, agent.Addrs()[0], nil), coordtest.Name(t), true)
 }
 
@@ -62,11 +53,7 @@ func TestLookTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	b, err := consul.New(c.Config(), &consul.Options{TTL: 15 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.Close() })
+	b := openWith(t, c.Config(), nil)
 	s, name := sessionOf(t, b), coordtest.Name(t)
 	var members []backend.Member
 	for range n {

@@ -47,7 +47,7 @@ func TestMemberIsAKeyOfItsSession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if entry.Node != "succession" || entry.Behavior != api.SessionBehaviorDelete || entry.LockDelay != 0 || len(entry.NodeChecks) != 0 || entry.TTL != ttl.String() {
+	if entry.Node != "succession" || entry.Behavior != api.SessionBehaviorDelete || entry.LockDelay != 0 || len(entry.NodeChecks) != 0 || entry.TTL != long.String() {
 		t.Errorf("the session is %+v", entry)
 	}
 }
@@ -230,8 +230,7 @@ func TestWatch(t *testing.T) {
 		r   backend.Record
 		err error
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
+	ctx := within(t, time.Minute)
 	watch := func(after backend.Version) <-chan seen {
 		c := make(chan seen, 1)
 		go func() {
@@ -267,10 +266,14 @@ func TestConsistency(t *testing.T) {
 	b := open(t, addr, nil)
 	var mu sync.Mutex
 	var seen []*url.URL
+	var blocks context.CancelFunc // ends a call once it blocks
 	consul.OnRequest(b, func(req *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
 		seen = append(seen, req.URL)
+		if kindOf(req) == "query" {
+			blocks()
+		}
 	})
 	s := sessionOf(t, b)
 	m := join(t, s, name, "")
@@ -289,10 +292,10 @@ func TestConsistency(t *testing.T) {
 		{"Gone", []string{"index"}, func(ctx context.Context) { s.Gone(ctx, m) }},
 	}
 	for _, c := range calls {
+		ctx, cancel := context.WithCancel(within(t, time.Minute))
 		mu.Lock()
-		seen = nil
+		seen, blocks = nil, cancel
 		mu.Unlock()
-		ctx, cancel := context.WithTimeout(t.Context(), ttl/4)
 		c.call(ctx)
 		cancel()
 		mu.Lock()

@@ -1,6 +1,7 @@
 package consul_test
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log"
@@ -16,8 +17,12 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 )
 
-// ttl is the session time of most tests. Consul ends a session after twice that.
-const ttl = 2 * time.Second
+// long is the session time of most tests, and ttl that of those that wait for the end of a session, or for what a session does
+// in its time. Consul ends a session after twice that.
+const (
+	long = 15 * time.Second
+	ttl  = 2 * time.Second
+)
 
 // shared is the server that most tests share. They keep apart by the names of their
 // elections.
@@ -56,14 +61,18 @@ func server(t testing.TB) string {
 // open returns a backend on the agent at addr, closed when the test ends.
 func open(t testing.TB, addr string, o *consul.Options) *consul.Backend {
 	t.Helper()
+	return openWith(t, &api.Config{Address: addr}, o)
+}
+
+// openWith is open with other settings of a client.
+func openWith(t testing.TB, cfg *api.Config, o *consul.Options) *consul.Backend {
+	t.Helper()
 	var opts consul.Options
 	if o != nil {
 		opts = *o
 	}
-	if opts.TTL == 0 {
-		opts.TTL = ttl
-	}
-	b, err := consul.New(&api.Config{Address: addr}, &opts)
+	opts.TTL, opts.ConnectTimeout = cmp.Or(opts.TTL, long), time.Minute
+	b, err := consul.New(cfg, &opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,6 +93,18 @@ func sessionOf(t testing.TB, b backend.Backend) backend.Session {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// renewed waits until a renewal counts that is sent from now on.
+func renewed(t testing.TB, s backend.Session) {
+	t.Helper()
+	for now := time.Now(); !s.Deadline().After(now.Add(s.TTL())); {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-s.Done():
+			t.Fatal(s.Err())
+		}
+	}
 }
 
 func join(t testing.TB, s backend.Session, line, value string) backend.Member {

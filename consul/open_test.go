@@ -37,7 +37,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"consul://" + addr + "?tls=yes", "tls", backend.ErrInvalid},
 		{"consul://" + addr + "?agent-node=yes", "agent-node", backend.ErrInvalid},
 		{"consul://" + addr + "?ca-file=/no/such/file", "/no/such/file", backend.ErrInvalid},
-		{"consul://" + addr + "?ttl=1s&connect=1s&namespace=x", "Enterprise", backend.ErrInvalid},
+		{"consul://" + addr + "?namespace=x", "Enterprise", backend.ErrInvalid},
 	}
 	for _, tt := range tests {
 		b, err := succession.Connect(t.Context(), tt.url)
@@ -55,7 +55,7 @@ func TestOpenRefuses(t *testing.T) {
 
 func TestPrefix(t *testing.T) {
 	addr := server(t)
-	b, err := succession.Connect(t.Context(), "consul://"+addr+"/test/deep?ttl=1s&node=another")
+	b, err := succession.Connect(t.Context(), "consul://"+addr+"/test/deep?ttl=15s&connect=1m&node=another")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestPrefix(t *testing.T) {
 		}
 	}
 	entry, _, err := admin(t, addr).Session().Info(m.Key, nil)
-	if err != nil || entry.Node != "another" {
+	if err != nil || entry == nil || entry.Node != "another" {
 		t.Errorf("the session is %+v, %v", entry, err)
 	}
 }
@@ -80,7 +80,7 @@ func TestPrefix(t *testing.T) {
 func TestNewLeavesConfigAlone(t *testing.T) {
 	cfg := &api.Config{Address: "http://" + server(t)}
 	before := *cfg
-	b, err := consul.New(cfg, &consul.Options{TTL: ttl})
+	b, err := consul.New(cfg, &consul.Options{TTL: long})
 	if err != nil {
 		t.Fatal(err)
 	}

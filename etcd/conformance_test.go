@@ -163,7 +163,7 @@ func pause(t *testing.T, servers []*coordtest.Server) (resume func(), err error)
 // leader returns the index of the server that is etcd's leader, as soon as there is one.
 func leader(t *testing.T, cluster *coordtest.Etcd) int {
 	t.Helper()
-	s, err := cluster.LeaderAfter(within(t, 20*time.Second), nil)
+	s, err := cluster.LeaderAfter(within(t, time.Minute), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

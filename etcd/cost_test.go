@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/etcd"
+	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
@@ -16,24 +16,15 @@ import (
 func TestCost(t *testing.T) {
 	t.Parallel()
 	addr := coordtest.NewEtcd(t, nil).Addrs()[0]
-	const ttl = 4 * time.Second
-	clientOf := func() *client {
-		c, err := open(addr, &etcd.Options{TTL: ttl})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { c.Close() })
-		return c
-	}
 
 	t.Run("at rest", func(t *testing.T) {
 		name := coordtest.Name(t)
-		leads, waits, idle := clientOf(), clientOf(), clientOf()
+		leads, waits, idle := newClientOf(t, addr, ttl), newClientOf(t, addr, ttl), newClientOf(t, addr, ttl)
 		term := campaign(t, leads, name)
 		won := behind(t, waits, name)
 		idle.session(t)
 		most := map[*client]int64{leads: 12, waits: 8, idle: 4} // in a TTL
-		before, began := make(map[*client]int64), time.Now()
+		before, began, watch := make(map[*client]int64), time.Now(), calm.Start(t)
 		for c := range most {
 			before[c] = c.rig.Requests()
 		}
@@ -41,7 +32,7 @@ func TestCost(t *testing.T) {
 		for what, c := range map[string]*client{"a leader": leads, "a waiter": waits, "a session": idle} {
 			n := float64(c.rig.Requests()-before[c]) / (float64(time.Since(began)) / float64(ttl))
 			t.Logf("%s sends %.1f requests in a TTL", what, n)
-			if n > float64(most[c])+1 { // the edges of the time
+			if n > float64(most[c])+1 && !watch.NotJudged(ttl/4, "%s sends %.1f requests in a TTL", what, n) { // the edges of the time
 				t.Errorf("%s sends %.1f requests in a TTL; want %d at most", what, n, most[c])
 			}
 		}
@@ -50,7 +41,7 @@ func TestCost(t *testing.T) {
 	})
 
 	t.Run("joining", func(t *testing.T) {
-		name, s := coordtest.Name(t), clientOf()
+		name, s := coordtest.Name(t), newClient(t, addr)
 		joined := func(c *client) (fewest int64, j backend.Joined) {
 			fewest = 1 << 62
 			for i := range 5 {
@@ -72,7 +63,7 @@ func TestCost(t *testing.T) {
 		if n != 1 || j.Place == nil || !j.Place.First || j.Record == nil || j.Record.Version != backend.Absent {
 			t.Errorf("who joins an empty line is told %+v by %d requests", j, n)
 		}
-		if n, j := joined(clientOf()); n != 1 || j.Place != nil || j.Record == nil {
+		if n, j := joined(newClient(t, addr)); n != 1 || j.Place != nil || j.Record == nil {
 			t.Errorf("who joins behind another is told %+v by %d requests", j, n)
 		}
 		for range 8 {
@@ -86,7 +77,7 @@ func TestCost(t *testing.T) {
 	const rounds = 10
 	for _, length := range []int{5, 200} {
 		t.Run(fmt.Sprintf("a handover in a line of %d", length), func(t *testing.T) {
-			a, b, crowd := clientOf(), clientOf(), clientOf().session(t)
+			a, b, crowd := newClient(t, addr), newClient(t, addr), newClient(t, addr).session(t)
 			var took []time.Duration
 			fewest := int64(1 << 62)
 			for range rounds {

@@ -24,10 +24,11 @@ import (
 func TestHeartbeatTwice(t *testing.T) {
 	t.Parallel()
 	h := newHushed(t, 10*time.Second) // there is time for three attempts
-	h.renews(t)                       // there is a stream
+	if !h.renews(t) {                 // there is a stream
+		return
+	}
 	h.silent.Store(h.opened.Load() + 2)
-	h.renews(t)
-	if h.opened.Load() <= h.silent.Load() {
+	if h.renews(t) && h.opened.Load() <= h.silent.Load() {
 		t.Error("a silent stream has renewed the lease")
 	}
 }
@@ -41,7 +42,9 @@ func TestSilentServerTwice(t *testing.T) {
 	h.proofToo.Store(true)
 	h.silent.Store(1)
 	for h.opened.Load() < 2 || h.unproven.Load() { // a heartbeat may have been on its way before
-		h.renews(t)
+		if !h.renews(t) {
+			return
+		}
 	}
 	h.renews(t)
 }
@@ -53,11 +56,12 @@ type hushed struct {
 	unproven       atomic.Bool  // the next one has no answer
 	term           *elect.Term
 	session        backend.Session
+	watch          *calm.Stopwatch
 }
 
 // newHushed returns a leader whose requests are all answered so far.
 func newHushed(t *testing.T, ttl time.Duration) *hushed {
-	h := new(hushed)
+	h := &hushed{watch: calm.Start(t)}
 	c, err := etcdrig.Dial(sharedEtcd(t).Addrs(), grpc.WithChainStreamInterceptor(
 		func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, stream grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 			s, err := stream(ctx, desc, cc, method, opts...)
@@ -77,7 +81,7 @@ func newHushed(t *testing.T, ttl time.Duration) *hushed {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	b, err := etcd.New(c, &etcd.Options{TTL: ttl})
+	b, err := etcd.New(c, &etcd.Options{TTL: ttl, ConnectTimeout: opening})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,16 +93,20 @@ func newHushed(t *testing.T, ttl time.Duration) *hushed {
 	return h
 }
 
-// renews waits until the deadline has moved. The term must outlive that.
-func (h *hushed) renews(t *testing.T) {
+// renews waits until the deadline has moved. The term must outlive that, unless the machine is too busy.
+func (h *hushed) renews(t *testing.T) bool {
 	t.Helper()
-	ctx := within(t, 4*h.session.TTL())
+	ctx := within(t, time.Minute)
 	for after := h.session.Deadline().Add(time.Second); h.session.Deadline().Before(after); { // nothing tells
 		if h.term.Check() != nil || ctx.Err() != nil {
-			t.Fatalf("the term has ended, with %d streams opened: %v", h.opened.Load(), h.term.Check())
+			if !h.watch.NotJudged(h.session.TTL()/4, "the term has ended: %v", h.term.Check()) {
+				t.Fatalf("the term has ended, with %d streams opened: %v", h.opened.Load(), h.term.Check())
+			}
+			return false
 		}
 		time.Sleep(time.Millisecond)
 	}
+	return true
 }
 
 // heartbeats is a stream. It gets no answers if its number is at most silent.
@@ -140,7 +148,7 @@ func TestWarmHeir(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { c.Close() })
-		b, err := etcd.New(c, &etcd.Options{TTL: ttl})
+		b, err := etcd.New(c, &etcd.Options{TTL: ttl, ConnectTimeout: opening})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +161,7 @@ func TestWarmHeir(t *testing.T) {
 	}
 	time.Sleep(ttl * 3 / 2) // what grants and looks have proven is over
 	for i := range 2 {
-		before := sent[i+1].Load()
+		watch, before := calm.Start(t), sent[i+1].Load()
 		for ctx := within(t, ttl); sent[i+1].Load() == before && ctx.Err() == nil; { // then none is due
 			time.Sleep(time.Millisecond)
 		}
@@ -161,7 +169,7 @@ func TestWarmHeir(t *testing.T) {
 		before = sent[i+1].Load()
 		resign(t, term)
 		term = takesOver(t, won[i+1], calm.Start(t), takeover)
-		if n := sent[i+1].Load() - before; n > 0 {
+		if n := sent[i+1].Load() - before; n > 0 && !watch.NotJudged(ttl/4, "%d heartbeats", n) { // the next is due then
 			t.Errorf("handover %d: the heir has sent %d heartbeats on its way to leadership", i+1, n)
 		}
 	}

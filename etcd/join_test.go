@@ -3,10 +3,8 @@ package etcd_test
 import (
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 )
@@ -14,22 +12,14 @@ import (
 func TestShortTries(t *testing.T) {
 	t.Parallel()
 	addr := sharedEtcd(t).Addrs()[0]
-	c, err := open(addr, &etcd.Options{TTL: 15 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
+	c := newClient(t, addr)
 	rig.ShortTries(t, c.proxy, c.session(t), newClient(t, addr).session(t), coordtest.Name(t))
 }
 
 func TestManyLeave(t *testing.T) {
 	t.Parallel()
 	addr := sharedEtcd(t).Addrs()[0]
-	c, err := open(addr, &etcd.Options{TTL: 15 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
+	c := newClient(t, addr)
 	rig.ManyLeave(t, c.rig, c.session(t), newClient(t, addr).session(t), coordtest.Name(t), 100)
 }
 
@@ -37,7 +27,7 @@ func TestManyLeave(t *testing.T) {
 // The other one goes on to lead by a proven deadline, and nobody else gets its key.
 func TestLateLeave(t *testing.T) {
 	t.Parallel()
-	c := newClient(t, sharedEtcd(t).Addrs()[0])
+	c := newClientOf(t, sharedEtcd(t).Addrs()[0], 2*ttl)
 	s, name := c.session(t), coordtest.Name(t)
 	old := join(t, s, name, "old")
 	if err := s.Leave(t.Context(), old); err != nil {

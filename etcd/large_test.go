@@ -2,6 +2,7 @@ package etcd_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +19,7 @@ import (
 // A line may be larger than 4 MiB, which is what gRPC takes by default.
 func TestLargeLine(t *testing.T) {
 	t.Parallel()
-	b, err := succession.Connect(t.Context(), "etcd://"+sharedEtcd(t).Addrs()[0])
+	b, err := succession.Connect(t.Context(), "etcd://"+sharedEtcd(t).Addrs()[0]+"?ttl=1m&connect="+opening.String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,8 +35,7 @@ func TestLargeLine(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
+	ctx := within(t, time.Minute)
 	if l, err := s.Line(ctx, name); err != nil || len(l.Members) != items {
 		t.Errorf("Line returned %d members, %v; want %d", len(l.Members), err, items)
 	}
@@ -64,7 +64,7 @@ func TestLongestAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	b, err := etcd.New(c, nil)
+	b, err := etcd.New(c, &etcd.Options{ConnectTimeout: opening})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestLongestAnswer(t *testing.T) {
 	if _, err := s.Line(t.Context(), coordtest.Name(t)); err != nil {
 		t.Error(err)
 	}
-	if err := b.Close(); err != nil {
+	if err := errors.Join(s.Close(t.Context()), b.Close()); err != nil {
 		t.Error(err)
 	}
 	if asked == 0 || bounded != asked {

@@ -20,9 +20,12 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig/etcdrig"
 )
 
-// ttl is not the shortest that etcd grants, which is a second: on a machine that is busy
-// with other tests, a healthy session would not survive that.
+// ttl is for tests that await the end of a session, or what comes with heartbeats. It is not the shortest that etcd
+// grants, which is a second: on a machine that is busy with other tests, a healthy session would not survive that.
 const ttl = 4 * time.Second
+
+// opening is how long it may take to open a session that a test needs.
+const opening = 20 * time.Second
 
 // shared is the etcd of all tests that do it no harm.
 var shared struct {
@@ -83,10 +86,17 @@ func open(addr string, o *etcd.Options) (*client, error) {
 	return c, nil
 }
 
-// newClient is open for one test: the client is closed when the test ends.
+// newClient is open for one test: the client is closed when the test ends. The test does not await the end of
+// its session.
 func newClient(t testing.TB, addr string) *client {
 	t.Helper()
-	c, err := open(addr, &etcd.Options{TTL: ttl})
+	return newClientOf(t, addr, patient)
+}
+
+// newClientOf is newClient with another session time.
+func newClientOf(t testing.TB, addr string, ttl time.Duration) *client {
+	t.Helper()
+	c, err := open(addr, &etcd.Options{TTL: ttl, ConnectTimeout: opening})
 	if err != nil {
 		t.Fatal(err)
 	}

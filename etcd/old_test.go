@@ -1,6 +1,7 @@
 package etcd_test
 
 import (
+	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -73,7 +74,7 @@ func TestOldEtcdIsTold(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := &warnings{told: make(chan struct{}, 1)}
-			b, err := etcd.New(c.client(), &etcd.Options{TTL: 2 * time.Second, Logger: slog.New(slog.NewTextHandler(w, nil))})
+			b, err := etcd.New(c.client(), &etcd.Options{TTL: patient, ConnectTimeout: opening, Logger: slog.New(slog.NewTextHandler(w, nil))})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -81,17 +82,18 @@ func TestOldEtcdIsTold(t *testing.T) {
 			if c.old {
 				etcd.TakeForOld(b)
 			}
-			if _, err := b.Session(within(t, 20*time.Second)); err != nil {
+			s, err := b.Session(t.Context())
+			if err != nil {
 				t.Fatal(err)
 			}
 			if c.told {
 				select {
 				case <-w.told:
-				case <-within(t, 20*time.Second).Done():
+				case <-time.After(time.Minute):
 					t.Fatal("nothing is told")
 				}
 			}
-			if err := b.Close(); err != nil { // which waits for who would tell
+			if err := errors.Join(s.Close(t.Context()), b.Close()); err != nil { // which waits for who would tell
 				t.Error(err)
 			}
 			if n := strings.Count(w.String(), "use 3.99.0 or later"); (n == 1) != c.told || n > 1 {

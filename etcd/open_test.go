@@ -22,7 +22,11 @@ import (
 // openURL opens a backend that ends with the test, and returns its session.
 func openURL(t *testing.T, url string) backend.Session {
 	t.Helper()
-	b, err := succession.Connect(within(t, 20*time.Second), url)
+	also := "?"
+	if strings.Contains(url, "?") {
+		also = "&"
+	}
+	b, err := succession.Connect(t.Context(), url+also+"connect="+opening.String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,17 +47,17 @@ func TestOpen(t *testing.T) {
 		{"/app", "app/"},
 		{"/app/", "app/"},
 		{"//app", "/app/"},
-		{"/a/b?connect=3s&margin=100ms", "a/b/"},
+		{"/a/b?margin=100ms", "a/b/"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.query, func(t *testing.T) {
-			query := tt.query + "?ttl=3s"
+			query := tt.query + "?ttl=20s"
 			if strings.Contains(tt.query, "?") {
-				query = tt.query + "&ttl=3s"
+				query = tt.query + "&ttl=20s"
 			}
 			name := coordtest.Name(t)
 			s := openURL(t, "etcd://"+addr+query)
-			if s.TTL() != 3*time.Second {
+			if s.TTL() != 20*time.Second {
 				t.Errorf("TTL is %v", s.TTL())
 			}
 			m := join(t, s, name, "x")
@@ -128,7 +132,7 @@ func TestMargin(t *testing.T) {
 	t.Parallel()
 	const ttl = 10 * time.Second
 	for margin, ok := range map[time.Duration]bool{ttl / 2: true, ttl/2 + time.Millisecond: false, ttl * 3 / 4: false, ttl: false} {
-		b, err := etcd.New(admin(t, sharedEtcd(t).Addrs()[0]), &etcd.Options{TTL: ttl, Margin: margin})
+		b, err := etcd.New(admin(t, sharedEtcd(t).Addrs()[0]), &etcd.Options{TTL: ttl, Margin: margin, ConnectTimeout: opening})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +153,7 @@ func TestMargin(t *testing.T) {
 func TestClosedClient(t *testing.T) {
 	t.Parallel()
 	c := admin(t, sharedEtcd(t).Addrs()[0])
-	b, err := etcd.New(c, &etcd.Options{TTL: ttl})
+	b, err := etcd.New(c, &etcd.Options{TTL: patient, ConnectTimeout: opening})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,22 +175,21 @@ func TestTLS(t *testing.T) {
 	t.Parallel()
 	ca, cert, key := certificates(t)
 	server := coordtest.NewEtcd(t, &coordtest.EtcdOptions{CertFile: cert, KeyFile: key, ClientCAFile: ca})
-	url := "etcd://" + server.Addrs()[0] + "?connect=1s"
+	url := "etcd://" + server.Addrs()[0] + "?ttl=20s"
 	s := openURL(t, url+"&ca-file="+ca+"&cert-file="+cert+"&key-file="+key)
 	join(t, s, "line", "x")
 	openURL(t, url+"&server-name=etcd.example&ca-file="+ca+"&cert-file="+cert+"&key-file="+key)
 	for what, params := range map[string]string{
-		"no TLS":              "",
-		"no certificate":      "&ca-file=" + ca,
-		"an unknown CA":       "&tls=on&cert-file=" + cert + "&key-file=" + key,
-		"a wrong server name": "&server-name=elsewhere&ca-file=" + ca + "&cert-file=" + cert + "&key-file=" + key,
+		"no TLS":         "",
+		"no certificate": "&ca-file=" + ca,
+		"an unknown CA":  "&tls=on&cert-file=" + cert + "&key-file=" + key,
 	} {
-		if _, err := succession.Connect(t.Context(), url+params); !errors.Is(err, backend.ErrUnavailable) {
+		if _, err := succession.Connect(t.Context(), url+"&connect=1s"+params); !errors.Is(err, backend.ErrUnavailable) {
 			t.Errorf("%s: %v; want ErrUnavailable", what, err)
 		}
 	}
 	_, err := succession.Connect(t.Context(), url+"&server-name=elsewhere&ca-file="+ca+"&cert-file="+cert+"&key-file="+key)
-	if err == nil || !strings.Contains(err.Error(), "elsewhere") {
+	if !errors.Is(err, backend.ErrUnavailable) || !strings.Contains(err.Error(), "elsewhere") {
 		t.Errorf("the error does not tell that the name is wrong: %v", err)
 	}
 }
@@ -219,7 +222,7 @@ func TestAuthentication(t *testing.T) {
 	if err := os.WriteFile(wrong, []byte("guess"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	url := "etcd://" + addr + "/app?ttl=6s&user=app&password-file="
+	url := "etcd://" + addr + "/app?ttl=10s&user=app&password-file="
 	for what, u := range map[string]string{
 		"a wrong password": url + wrong,
 		"no user":          "etcd://" + addr + "/app",
@@ -260,7 +263,7 @@ func TestAuthentication(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("Gone has missed a departure")
 		}
 	}

@@ -34,7 +34,7 @@ func TestOpenByProxy(t *testing.T) {
 	t.Cleanup(proxy.Close)
 	open := func(proxy, excluded string) (string, error) {
 		c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOpenByProxy$")
-		c.Env = append(os.Environ(), openByProxy+"=etcd://etcd.invalid?connect=2s", "HTTPS_PROXY="+proxy, "NO_PROXY="+excluded)
+		c.Env = append(os.Environ(), openByProxy+"=etcd://etcd.invalid", "HTTPS_PROXY="+proxy, "NO_PROXY="+excluded)
 		out, err := c.CombinedOutput()
 		return string(out), err
 	}

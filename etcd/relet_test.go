@@ -27,7 +27,7 @@ func TestRelet(t *testing.T) {
 	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3})
 	operator := admin(t, cluster.Addrs()...)
 	name := coordtest.Name(t)
-	a, b := newCluster(t, cluster, 2*ttl), newCluster(t, cluster, 2*ttl)
+	a, b := newCluster(t, cluster, 3*ttl), newCluster(t, cluster, 3*ttl)
 	term := campaign(t, a, name)
 	won := behind(t, b, name)
 	s, err := a.Session(t.Context())
@@ -71,7 +71,7 @@ func TestRelet(t *testing.T) {
 		}
 	}
 	// The deadline goes on from the lease that the members are attached to.
-	ctx := within(t, 20*time.Second)
+	ctx := within(t, time.Minute)
 	for last := s.Deadline(); !s.Deadline().After(last.Add(2 * ttl)); time.Sleep(5 * time.Millisecond) {
 		if ctx.Err() != nil || s.Err() != nil {
 			t.Fatalf("the deadline stays %v ahead: %v", time.Until(s.Deadline()), s.Err())
@@ -84,7 +84,7 @@ func TestRelet(t *testing.T) {
 	hangsOn(t, operator, s, m, func(lease int64) bool { return lease == etcd.Lease(s) })
 	tooEarly(t, won)
 	watch := calm.Start(t)
-	if err := a.Close(); err != nil {
+	if err := errors.Join(s.Close(t.Context()), a.Close()); err != nil {
 		t.Fatal(err)
 	}
 	resign(t, takesOver(t, won, watch, takeover))
@@ -106,7 +106,7 @@ func TestReletRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	b, err := etcd.New(c, &etcd.Options{TTL: 4 * ttl})
+	b, err := etcd.New(c, &etcd.Options{TTL: 4 * ttl, ConnectTimeout: opening})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,11 +139,7 @@ func TestOutdatedLease(t *testing.T) {
 	t.Parallel()
 	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3})
 	operator := admin(t, cluster.Addrs()...)
-	c, err := open(cluster.Addrs()[0], &etcd.Options{TTL: 2 * ttl})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
+	c := newClientOf(t, cluster.Addrs()[0], 3*ttl)
 	s, name := c.session(t), coordtest.Name(t)
 	term, old := campaign(t, c, name), etcd.Lease(s)
 	var held atomic.Bool
@@ -176,7 +172,7 @@ func moves(r *pb.TxnRequest) bool {
 // hangsOn waits until the member is attached to a lease for which ok is true.
 func hangsOn(t *testing.T, operator *clientv3.Client, s backend.Session, m backend.Member, ok func(lease int64) bool) {
 	t.Helper()
-	ctx := within(t, 20*time.Second)
+	ctx := within(t, time.Minute)
 	for {
 		resp, err := operator.Get(ctx, m.Line+"/"+m.Key)
 		if err != nil || len(resp.Kvs) == 0 || resp.Kvs[0].CreateRevision != int64(m.Position) {
@@ -213,7 +209,7 @@ func TestStaleLeader(t *testing.T) {
 	t.Parallel()
 	const ttl = 6 * time.Second // outlives an election among the servers on a machine that is busy
 	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3})
-	stale := leader(t, cluster)
+	stale, watch := leader(t, cluster), calm.Start(t)
 	var sessions []backend.Session
 	var members []backend.Member
 	for i := range 20 {
@@ -238,6 +234,9 @@ func TestStaleLeader(t *testing.T) {
 	for i, s := range sessions {
 		l, err := s.Line(t.Context(), members[i].Line)
 		if err != nil || len(l.Members) != 1 || l.Members[0].Position != members[i].Position {
+			if watch.NotJudged(ttl/4, "session %d: %+v, %v", i, l.Members, err) {
+				return
+			}
 			t.Errorf("session %d: its member is not there any more: %+v, %v", i, l.Members, err)
 		}
 	}

@@ -60,7 +60,7 @@ func TestPrescribedRoles(t *testing.T) {
 	roles := prescribed(t, "svc")
 	as := func(user string) backend.Backend { return openAs(t, server, operator, issuer, user, roles[user]) }
 	candidate, looks, operates := as("candidate"), as("observer"), as("operator")
-	ctx := within(t, 30*time.Second)
+	ctx := within(t, time.Minute)
 	ready := func(context.Context) error { return nil }
 	e := elect.New(candidate, "svc", &elect.Options{Priority: 1, Ready: ready, History: 3})
 	term, err := e.Campaign(ctx)
@@ -170,7 +170,7 @@ func TestWhatRightsGive(t *testing.T) {
 	operator := rootOf(t, server, issuer.File, cert, key)
 	roles := prescribed(t, "svc")
 	owner := openAs(t, server, operator, issuer, "operator", roles["operator"])
-	ctx := within(t, 60*time.Second)
+	ctx := within(t, time.Minute)
 	session := func(b backend.Backend) backend.Session {
 		t.Helper()
 		s, err := b.Session(ctx)
@@ -255,7 +255,7 @@ func TestLeaseOfOthers(t *testing.T) {
 	b := openAs(t, server, operator, issuer, "candidate", prescribed(t, "svc")["candidate"])
 	openAs(t, server, operator, issuer, "other", prescribed(t, "other")["candidate"])
 	other := clientOf(t, server, issuer, "other")
-	ctx := within(t, 30*time.Second)
+	ctx := within(t, time.Minute)
 	e := elect.New(b, "svc", nil)
 	term, err := e.Campaign(ctx)
 	if err != nil {
@@ -284,7 +284,11 @@ func TestLeaseOfOthers(t *testing.T) {
 	if err := term.Resign(ctx); err != nil {
 		t.Error(err)
 	}
-	if err := b.Close(); err != nil {
+	s, err := b.Session(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Close(ctx), b.Close()); err != nil {
 		t.Error(err)
 	}
 }

@@ -8,5 +8,5 @@ import (
 
 func TestHeartbeatsAreTraced(t *testing.T) {
 	t.Parallel()
-	coordtest.TracesHeartbeats(t, newClient(t, sharedEtcd(t).Addrs()[0]), "traced")
+	coordtest.TracesHeartbeats(t, newClientOf(t, sharedEtcd(t).Addrs()[0], 4*ttl), "traced")
 }

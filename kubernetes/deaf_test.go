@@ -46,11 +46,11 @@ func TestDeafWatch(t *testing.T) {
 	watch := calm.Start(t)
 	select {
 	case err := <-led:
-		watch.Within(3*ttl/2, "to find out that the watch is deaf")
-		if err != nil {
+		if err != nil && !watch.NotJudged(ttl/4, "the next one is told %v", err) {
 			t.Error(err)
 		}
-	case <-time.After(4 * ttl):
+		watch.Within(3*ttl/2, "to find out that the watch is deaf")
+	case <-time.After(time.Minute):
 		t.Fatal("the next one waits for ever: its watch is deaf, and the session of the one that has left lives on")
 	}
 }
@@ -78,7 +78,7 @@ func withDeaf(t *testing.T, k *coordtest.Kubernetes, prefix, name string) (b *ku
 			return rt.RoundTrip(req)
 		})
 	}
-	b, err = kubernetes.New(cfg, &kubernetes.Options{Namespace: "default", Prefix: prefix, TTL: ttl})
+	b, err = kubernetes.New(cfg, &kubernetes.Options{Namespace: "default", Prefix: prefix, TTL: ttl, ConnectTimeout: long})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,11 +111,11 @@ func TestDeafRecord(t *testing.T) {
 	watch := calm.Start(t)
 	select {
 	case err := <-told:
-		watch.Within(3*ttl/2, "to find out that the watch is deaf")
-		if err != nil || p.Header.Fence != 7 {
+		if (err != nil || p.Header.Fence != 7) && !watch.NotJudged(ttl/4, "the leader is told %+v, %v", p, err) {
 			t.Errorf("the leader is told %+v, %v", p, err)
 		}
-	case <-time.After(3 * ttl):
+		watch.Within(3*ttl/2, "to find out that the watch is deaf")
+	case <-time.After(time.Minute):
 		t.Fatal("the leader is never told what its header says: the watch is deaf")
 	}
 }

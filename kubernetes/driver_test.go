@@ -24,7 +24,7 @@ import (
 )
 
 func urlOf(t testing.TB, k *coordtest.Kubernetes, prefix string) string {
-	return "kubernetes://default/" + prefix + "?ttl=" + ttl.String() + "&kubeconfig=" + kubeconfig(t, k, coordtest.KubernetesToken)
+	return "kubernetes://default/" + prefix + "?ttl=" + long.String() + "&kubeconfig=" + kubeconfig(t, k, coordtest.KubernetesToken)
 }
 
 func TestOperator(t *testing.T) {
@@ -63,18 +63,17 @@ func TestRights(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	in := func(namespace, user string, log io.Writer) *kubernetes.Backend {
+	in := func(namespace, user string, ttl time.Duration, log io.Writer) *kubernetes.Backend {
 		cfg := rest.CopyConfig(admin)
 		cfg.BearerToken = coordtest.KubernetesUserToken(user)
-		b, err := kubernetes.New(cfg, &kubernetes.Options{Namespace: namespace, TTL: time.Second, Logger: slog.New(slog.NewTextHandler(log, nil))})
+		b, err := kubernetes.New(cfg, &kubernetes.Options{Namespace: namespace, TTL: ttl, Logger: slog.New(slog.NewTextHandler(log, nil))})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return b
 	}
-	as := func(user string, log io.Writer) *kubernetes.Backend { return in("default", user, log) }
 	use := func(user string, log io.Writer) error {
-		b := as(user, log)
+		b := in("default", user, 2*ttl, log)
 		defer b.Close()
 		s, err := b.Session(t.Context())
 		if err != nil {
@@ -99,7 +98,7 @@ func TestRights(t *testing.T) {
 	if err := use(pods, io.Discard); err != nil {
 		t.Errorf("with the rights: %v", err)
 	}
-	other := in("kube-system", pods, io.Discard)
+	other := in("kube-system", pods, long, io.Discard)
 	if _, err := other.Session(t.Context()); !errors.Is(err, backend.ErrDenied) || !strings.Contains(err.Error(), `"kube-system"`) {
 		t.Errorf("in a namespace where it has no rights: %v, want ErrDenied", err)
 	}
@@ -108,7 +107,7 @@ func TestRights(t *testing.T) {
 	crashed.live(t)
 	crashed.proxy.Cut()
 	const all = `["get", "list", "watch", "create", "patch", "delete"]`
-	for _, verb := range []string{"get", "list", "watch", "create", "patch", "delete"} {
+	for _, verb := range []string{"get", "list", "watch", "create", "delete", "patch"} {
 		rest := strings.NewReplacer(`"`+verb+`", `, "", `, "`+verb+`"`, "").Replace(all)
 		patch := `{"rules": [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ` + rest + `}]}`
 		if err := doAs(t.Context(), admin, http.MethodPatch, rbac+"roles/succession", "application/merge-patch+json", patch); err != nil {
@@ -125,27 +124,28 @@ func TestRights(t *testing.T) {
 				}
 				break
 			}
-			if time.Since(begun) > 20*time.Second {
+			if time.Since(begun) > time.Minute {
 				t.Fatalf("without %s: %v, and the log has\n%s", verb, err, &log)
 			}
 		}
 		// Also where nobody calls: a session that is not renewed, and one that does not end another that has crashed.
 		var log syncBuffer
-		b := as(pods, &log)
+		b := in("default", pods, ttl, &log)
 		s, err := b.Session(t.Context())
 		switch {
 		case verb == "patch" && err == nil:
+			watch := calm.Start(t)
 			<-s.Done()
-			if !strings.Contains(s.Err().Error(), names) {
+			if !strings.Contains(s.Err().Error(), names) && !watch.NotJudged(ttl/4, "a session without patch has ended: %v", s.Err()) {
 				t.Errorf("a session without patch has ended: %v", s.Err())
 			}
 		case verb == "delete" && err == nil:
 			for begun := time.Now(); !strings.Contains(log.String(), names); time.Sleep(time.Millisecond) {
-				if time.Since(begun) > 20*time.Second {
+				if time.Since(begun) > time.Minute {
 					t.Fatalf("who may not delete a session that has crashed keeps it to itself:\n%s", &log)
 				}
 			}
-			if n := strings.Count(log.String(), names); n != 1 {
+			if n := strings.Count(log.String(), names); n != 1 && s.Err() == nil { // a session that has ended says so as well
 				t.Errorf("it was logged %d times:\n%s", n, &log)
 			}
 		case verb == "patch" || verb == "delete":
@@ -209,16 +209,16 @@ func (b *syncBuffer) String() string {
 func TestWatchLineWithoutGuards(t *testing.T) {
 	t.Parallel()
 	k, prefix := sharedKubernetes(t), coordtest.Name(t)
-	client := func() *client {
-		c := newClient(t, k, kubernetes.Options{Prefix: prefix})
+	client := func(ttl time.Duration) *client {
+		c := newClient(t, k, kubernetes.Options{Prefix: prefix, TTL: ttl})
 		kubernetes.NoGuard(c.Backend)
 		c.live(t)
 		return c
 	}
-	crashes, watches := client(), client()
 	for range 12 { // the more there are, the rarer do they look at each other
-		client()
+		client(long)
 	}
+	crashes, watches := client(ttl), client(ttl)
 	join(t, crashes.live(t), "e", "crashes")
 	s := watches.live(t)
 	line, err := s.Line(t.Context(), "e")
@@ -237,11 +237,11 @@ func TestWatchLineWithoutGuards(t *testing.T) {
 	watch := calm.Start(t)
 	select {
 	case err := <-told:
-		watch.Within(3*ttl+ttl/2, "to find the crash")
-		if err != nil {
+		if err != nil && !watch.NotJudged(ttl/4, "who watches is told %v", err) {
 			t.Error(err)
 		}
-	case <-time.After(6 * ttl):
+		watch.Within(3*ttl+ttl/2, "to find the crash")
+	case <-time.After(time.Minute):
 		t.Fatal("nobody finds the crash")
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 	"github.com/succession-dev/succession/kubernetes"
@@ -31,7 +32,7 @@ type holder struct {
 }
 
 // newHolder returns a client whose requests may be held.
-func newHolder(t *testing.T, k *coordtest.Kubernetes, prefix string) (*kubernetes.Backend, *holder) {
+func newHolder(t *testing.T, k *coordtest.Kubernetes, prefix string, ttl time.Duration) (*kubernetes.Backend, *holder) {
 	t.Helper()
 	cfg, err := configOf(k, k.Addrs()[0], coordtest.KubernetesToken)
 	if err != nil {
@@ -39,7 +40,7 @@ func newHolder(t *testing.T, k *coordtest.Kubernetes, prefix string) (*kubernete
 	}
 	h := &holder{held: make(chan struct{}), letGo: make(chan struct{}), late: make(chan int, 1)}
 	cfg.WrapTransport = func(rt http.RoundTripper) http.RoundTripper { h.RoundTripper = rt; return h }
-	b, err := kubernetes.New(cfg, &kubernetes.Options{Namespace: "default", Prefix: prefix, TTL: ttl})
+	b, err := kubernetes.New(cfg, &kubernetes.Options{Namespace: "default", Prefix: prefix, TTL: ttl, ConnectTimeout: long})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +91,7 @@ func (h *holder) RoundTrip(req *http.Request) (*http.Response, error) {
 // first waits until m is first.
 func first(t *testing.T, s backend.Session, m backend.Member) {
 	t.Helper()
-	ctx := within(t, 5*ttl)
+	ctx := within(t, time.Minute)
 	p, err := s.Ahead(ctx, m)
 	for err == nil && !p.First {
 		err = s.WatchPlace(ctx, m, &p)
@@ -135,8 +136,11 @@ func TestLateWrite(t *testing.T) {
 }
 
 func lateWrite(t *testing.T, k *coordtest.Kubernetes, how, what string) {
-	name := coordtest.Name(t)
-	b, h := newHolder(t, k, name)
+	name, lives := coordtest.Name(t), long
+	if how == "silent" {
+		lives = 2 * ttl
+	}
+	b, h := newHolder(t, k, name, lives)
 	other := newClient(t, k, kubernetes.Options{Prefix: name})
 	operator := rig.OperatorOf(t, urlOf(t, k, name))
 	x, err := b.Session(t.Context())
@@ -225,7 +229,7 @@ func TestListedAnew(t *testing.T) {
 	t.Parallel()
 	k := sharedKubernetes(t)
 	name := coordtest.Name(t)
-	b, h := newHolder(t, k, name)
+	b, h := newHolder(t, k, name, long)
 	other := newClient(t, k, kubernetes.Options{Prefix: name})
 	x, err := b.Session(t.Context())
 	if err != nil {
@@ -250,17 +254,19 @@ func TestListedAnew(t *testing.T) {
 	if err := do(t.Context(), other.admin, http.MethodDelete, record, "", nil); err != nil {
 		t.Fatal(err)
 	}
-	for begun := time.Now(); ; {
+	watch := calm.Start(t)
+	for {
 		if err := put("between"); err != nil {
 			t.Fatal(err)
 		}
 		if do(t.Context(), other.admin, http.MethodGet, record, "", nil) == nil {
 			break
 		}
-		if time.Since(begun) > 2*ttl {
+		if time.Since(watch.Began()) > time.Minute {
 			t.Fatal("the leader is never told that the list of what it may reach has gone")
 		}
 	}
+	watch.Within(2*ttl, "to be told that the list has gone")
 	h.hold(patches("late"))
 	written := make(chan error, 1)
 	go func() { written <- put("late") }()
@@ -287,19 +293,14 @@ func TestLateJoin(t *testing.T) {
 		t.Run(fmt.Sprint("closed=", closes), func(t *testing.T) {
 			t.Parallel()
 			name := coordtest.Name(t)
-			b, h := newHolder(t, k, name)
+			b, h := newHolder(t, k, name, 2*ttl) // a third of that passes until the request is sent again
 			s, err := b.Session(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
 			h.hold(func(req *http.Request) bool { return req.Method == http.MethodPost })
-			ctx, cancel := context.WithTimeout(t.Context(), ttl/2)
-			defer cancel()
-			j, err := s.Join(ctx, "e", "x", "")
-			if err == nil { // by a second request
-				if err := s.Leave(t.Context(), j.Member); err != nil {
-					t.Fatal(err)
-				}
+			if err := s.Leave(t.Context(), join(t, s, "e", "x")); err != nil {
+				t.Fatal(err)
 			}
 			if closes {
 				if err := s.Close(t.Context()); err != nil {
@@ -307,7 +308,7 @@ func TestLateJoin(t *testing.T) {
 				}
 			}
 			close(h.letGo)
-			t.Logf("Join: %v; the late request is answered with status %d", err, <-h.late)
+			t.Logf("the late request is answered with status %d", <-h.late)
 			y := newClient(t, k, kubernetes.Options{Prefix: name}).live(t)
 			for _, who := range []backend.Session{y, s} {
 				if who == s && closes {
@@ -349,7 +350,7 @@ func TestRewritten(t *testing.T) {
 	if p, err := s.Ahead(t.Context(), a); err != nil || !p.First {
 		t.Errorf("the first stands at %+v, %v", p, err)
 	}
-	hb, h := newHolder(t, k, name)
+	hb, h := newHolder(t, k, name, long)
 	x, err := hb.Session(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -364,7 +365,7 @@ func TestRewritten(t *testing.T) {
 	if status := <-h.late; status != http.StatusConflict {
 		t.Errorf("the note of a position after the object was rewritten: status %d, want 409", status)
 	}
-	ctx := within(t, 2*ttl+4*time.Second)
+	ctx := within(t, time.Minute)
 	for {
 		p, err := x.Ahead(ctx, m)
 		if errors.Is(err, backend.ErrNotMember) {

@@ -238,7 +238,7 @@ func TestGivenUp(t *testing.T) {
 					return req.Method == method && strings.Contains(req.URL.Path, "/record-")
 				}}
 				cfg.WrapTransport = func(rt http.RoundTripper) http.RoundTripper { p.RoundTripper = rt; return p }
-				b, err := kubernetes.New(cfg, &kubernetes.Options{Namespace: "default", TTL: ttl})
+				b, err := kubernetes.New(cfg, &kubernetes.Options{Namespace: "default", TTL: long, ConnectTimeout: long})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -309,7 +309,7 @@ func TestManyGone(t *testing.T) {
 	}
 	reads.Store(0)
 	for !p.First {
-		if err := y.WatchPlace(within(t, o.TTL), m, &p); err != nil {
+		if err := y.WatchPlace(within(t, time.Minute), m, &p); err != nil {
 			t.Fatal(err)
 		}
 	}

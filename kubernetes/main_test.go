@@ -27,11 +27,16 @@ import (
 	"github.com/succession-dev/succession/kubernetes"
 )
 
-// ttl is the session time of most tests. An API server needs a processor for some milliseconds a request, so a machine that is
-// busy needs a longer one.
+// ttl is the session time of the rules, and of tests that await the end of a session. An API server needs a processor for some
+// milliseconds a request, so a machine that is busy needs a longer one.
 var ttl = 3 * time.Second
 
-func init() { flag.DurationVar(&ttl, "ttl", ttl, "the session time of most tests") }
+func init() {
+	flag.DurationVar(&ttl, "ttl", ttl, "the session time of tests that await the end of one")
+}
+
+// long is the session time of all other tests: nothing that holds up a busy machine lasts as long.
+const long = 15 * time.Second
 
 // shared is the Kubernetes of all tests that do it no harm.
 var shared struct {
@@ -133,9 +138,10 @@ func open(k *coordtest.Kubernetes, addr string, o kubernetes.Options) (*client, 
 	return c, nil
 }
 
-// newClient is open for one test: the client is closed when the test ends.
+// newClient is open for one test: the client is closed when the test ends. Without a TTL in o it is long.
 func newClient(t testing.TB, k *coordtest.Kubernetes, o kubernetes.Options) *client {
 	t.Helper()
+	o.TTL, o.ConnectTimeout = cmp.Or(o.TTL, long), cmp.Or(o.ConnectTimeout, long)
 	c, err := open(k, k.Addrs()[0], o)
 	if err != nil {
 		t.Fatal(err)

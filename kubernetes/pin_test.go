@@ -54,7 +54,7 @@ func TestPinnedBetweenTwoReads(t *testing.T) {
 			}
 			p := &pausing{match: tt.match, reached: make(chan struct{}), letGo: make(chan struct{})}
 			cfg.WrapTransport = func(rt http.RoundTripper) http.RoundTripper { p.RoundTripper = rt; return p }
-			reader, err := kubernetes.New(cfg, &kubernetes.Options{Namespace: "default", TTL: ttl})
+			reader, err := kubernetes.New(cfg, &kubernetes.Options{Namespace: "default", TTL: long, ConnectTimeout: long})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/calm"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/local"
 )
 
@@ -76,15 +77,8 @@ func TestWriteFails(t *testing.T) {
 // middle of a write: all but writing.
 func TestStoppedWriter(t *testing.T) {
 	dir := t.TempDir()
-	b, err := local.New(dir, &local.Options{LockTimeout: 200 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	s, err := b.Session(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, s := open(t, dir)
+	_, hasty := openWith(t, dir, &local.Options{LockTimeout: 200 * time.Millisecond})
 	first, second := join(t, s, "e", ""), join(t, s, "e", "")
 	lock, err := os.OpenFile(filepath.Join(dir, "@lock"), os.O_RDWR, 0)
 	if err != nil {
@@ -95,7 +89,7 @@ func TestStoppedWriter(t *testing.T) {
 	if err := unix.FcntlFlock(lock.Fd(), unix.F_OFD_SETLK, &all); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Join(t.Context(), "e", "", ""); !errors.Is(err, backend.ErrUnavailable) {
+	if _, err := hasty.Join(t.Context(), "e", "", ""); !errors.Is(err, backend.ErrUnavailable) {
 		t.Errorf("Join: %v, want ErrUnavailable", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
@@ -113,7 +107,7 @@ func TestStoppedWriter(t *testing.T) {
 		t.Error(err)
 	}
 	// The write under way may be on condition of the member that left.
-	if _, err := s.Ahead(t.Context(), second); !errors.Is(err, backend.ErrUnavailable) {
+	if _, err := hasty.Ahead(t.Context(), second); !errors.Is(err, backend.ErrUnavailable) {
 		t.Errorf("Ahead after a departure: %v, want ErrUnavailable", err)
 	}
 	lock.Close()
@@ -125,7 +119,7 @@ func TestStoppedWriter(t *testing.T) {
 // TestStoppedWriterOfAnother says that a process which is stopped while it writes to one
 // name keeps nobody from writing to others.
 func TestStoppedWriterOfAnother(t *testing.T) {
-	dir := t.TempDir()
+	dir := coordtest.Folder(t)
 	stopped, _ := open(t, dir)
 	_, s := open(t, dir)
 	goOn, err := local.StopBeforeStore(t.Context(), stopped, "stopped")
@@ -133,21 +127,21 @@ func TestStoppedWriterOfAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer goOn()
-	ctx, cancel := context.WithTimeout(t.Context(), prompt)
-	defer cancel()
-	if _, err := s.Join(ctx, "e", "", ""); err != nil {
+	watch := calm.Start(t)
+	if _, err := s.Join(t.Context(), "e", "", ""); err != nil {
 		t.Errorf("Join: %v", err)
 	}
-	if _, err := s.Put(ctx, "r", nil, nil); err != nil {
+	if _, err := s.Put(t.Context(), "r", nil, nil); err != nil {
 		t.Errorf("Put: %v", err)
 	}
+	watch.Within(prompt, "to join, and to write")
 }
 
 // TestStoppedDraw says that a process which is stopped while it takes a number keeps nobody from writing to
 // other names, and that numbers go on growing, also when it goes on. If all counters are locked, the
 // error says so.
 func TestStoppedDraw(t *testing.T) {
-	dir := t.TempDir()
+	dir := coordtest.Folder(t)
 	_, s := open(t, dir)
 	last := join(t, s, "e", "").Position
 	larger := func(now uint64) {
@@ -274,13 +268,9 @@ func TestStoppedWriterHere(t *testing.T) {
 	waits := begin(func() error { _, err := s.Join(ctx, "stopped", "", ""); return err })
 	blocked(t, "Join", waits)
 	for i := range 300 { // more than there could be queues
-		within, cancel := context.WithTimeout(t.Context(), prompt)
 		// This locks, and need not write.
-		if _, err := s.Put(within, fmt.Sprint("r", i), nil, &backend.If{Version: 1}); !errors.Is(err, backend.ErrVersion) {
+		if _, err := s.Put(t.Context(), fmt.Sprint("r", i), nil, &backend.If{Version: 1}); !errors.Is(err, backend.ErrVersion) {
 			t.Errorf("Put: %v, want ErrVersion", err)
-		}
-		cancel()
-		if t.Failed() {
 			break
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/local"
 )
 
@@ -389,7 +390,7 @@ func TestFirstUse(t *testing.T) {
 // TestFirstJoin has many join a line in a new folder, on a file system that cannot rename without replacing.
 func TestFirstJoin(t *testing.T) {
 	local.RefuseNoReplace(t)
-	dir := t.TempDir()
+	dir := coordtest.Folder(t)
 	const n = 8
 	positions := make(chan uint64, n)
 	var all sync.WaitGroup

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 	"github.com/succession-dev/succession/local"
 )
@@ -32,7 +33,12 @@ func TestMain(m *testing.M) {
 // open returns a backend on dir and its session, and closes them with the test.
 func open(t *testing.T, dir string) (*local.Backend, backend.Session) {
 	t.Helper()
-	b, err := local.New(dir, nil)
+	return openWith(t, dir, nil)
+}
+
+func openWith(t *testing.T, dir string, o *local.Options) (*local.Backend, backend.Session) {
+	t.Helper()
+	b, err := local.New(dir, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,11 +115,13 @@ func begin(call func() error) <-chan error {
 // within waits for the end of a call that should end now.
 func within(t *testing.T, what string, done <-chan error) error {
 	t.Helper()
+	watch := calm.Start(t)
 	select {
 	case err := <-done:
+		watch.Within(prompt, "%s", what)
 		return err
-	case <-time.After(prompt):
-		t.Fatalf("%s: still blocked after %v", what, prompt)
+	case <-time.After(time.Minute):
+		t.Fatalf("%s: still blocked after a minute", what)
 		return nil
 	}
 }

@@ -32,15 +32,8 @@ func watchPlace(t *testing.T, s backend.Session, m backend.Member, after backend
 func TestStoppedJoin(t *testing.T) {
 	dir := t.TempDir()
 	joining, _ := open(t, dir)
-	b, err := local.New(dir, &local.Options{LockTimeout: 200 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	s, err := b.Session(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, s := open(t, dir)
+	_, hasty := openWith(t, dir, &local.Options{LockTimeout: 200 * time.Millisecond})
 	first, second, third := join(t, s, "e", ""), join(t, s, "e", ""), join(t, s, "e", "")
 	now, done := watchPlace(t, s, second, ahead(t, s, second))
 	goOn, err := local.StopInJoin(t.Context(), joining, "e")
@@ -58,10 +51,10 @@ func TestStoppedJoin(t *testing.T) {
 	if l, err := s.Line(t.Context(), "e"); err != nil || len(l.Members) != 1 {
 		t.Errorf("Line while somebody joins: %+v, %v", l, err)
 	}
-	if _, err := s.Join(t.Context(), "e", "", ""); !errors.Is(err, backend.ErrUnavailable) {
+	if _, err := hasty.Join(t.Context(), "e", "", ""); !errors.Is(err, backend.ErrUnavailable) {
 		t.Errorf("Join while somebody else joins: %v, want ErrUnavailable", err)
 	}
-	if _, err := s.Put(t.Context(), "r", nil, &backend.If{Member: third}); !errors.Is(err, backend.ErrUnavailable) {
+	if _, err := hasty.Put(t.Context(), "r", nil, &backend.If{Member: third}); !errors.Is(err, backend.ErrUnavailable) {
 		t.Errorf("a guarded Put while somebody joins: %v, want ErrUnavailable", err)
 	}
 	lock, err := os.OpenFile(filepath.Join(dir, "@lock"), os.O_RDWR, 0)
@@ -77,7 +70,7 @@ func TestStoppedJoin(t *testing.T) {
 	if err := unix.FcntlFlock(lock.Fd(), unix.F_OFD_SETLK, &earlier); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Join(t.Context(), "e", "", ""); !errors.Is(err, backend.ErrUnavailable) {
+	if _, err := hasty.Join(t.Context(), "e", "", ""); !errors.Is(err, backend.ErrUnavailable) {
 		t.Errorf("Join while an earlier version writes: %v, want ErrUnavailable", err)
 	}
 	lock.Close()
@@ -153,17 +146,17 @@ func TestTurns(t *testing.T) {
 		}
 	})
 	// How often it does meanwhile is a matter of time, as a join takes a tenth of a millisecond, and any thread may get no processor for some:
-	// so many are counted. It is about once for each.
-	const times = 100
-	meanwhile := 0
-	for range times {
+	// so the median of many counts. It is about once.
+	var meanwhile []int
+	for range 100 {
 		<-churned
 		before := len(churned)
 		join(t, s, "e", "")
-		meanwhile += len(churned) - before
+		meanwhile = append(meanwhile, len(churned)-before)
 	}
-	if meanwhile > 2*times {
-		t.Errorf("another one has joined %d times while one has joined %d times", meanwhile, times)
+	slices.Sort(meanwhile)
+	if meanwhile[len(meanwhile)/2] > 2 {
+		t.Errorf("while one has joined once, another one has joined so often: %v", meanwhile)
 	}
 	cancel()
 	if err := within(t, "Join", churn); !errors.Is(err, context.Canceled) {

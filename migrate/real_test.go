@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	_ "github.com/succession-dev/succession/consul"
 	"github.com/succession-dev/succession/elect"
 	_ "github.com/succession-dev/succession/etcd"
+	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/lane"
 	_ "github.com/succession-dev/succession/local"
@@ -59,7 +61,7 @@ func TestRealCoordinators(t *testing.T) {
 		for _, to := range []string{"zookeeper", "etcd", "consul", "local"} {
 			t.Run(to, func(t *testing.T) {
 				t.Parallel()
-				abortWhileTwoWait(t, urls["local2"], urls[to])
+				abortWhileTwoWait(t, urls["local2"], strings.Replace(urls[to], "ttl=4s", "ttl=20s", 1))
 			})
 		}
 	})
@@ -68,7 +70,7 @@ func TestRealCoordinators(t *testing.T) {
 // abortWhileTwoWait aborts a migration while two processes with the new coordinator alone wait behind the gate.
 func abortWhileTwoWait(t *testing.T, from, to string) {
 	name := coordtest.Name(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	b, err := succession.Connect(ctx, "migrate:?from="+url.QueryEscape(from)+"&to="+url.QueryEscape(to))
 	if err != nil {
@@ -120,6 +122,12 @@ func tour(t *testing.T, urls map[string]string, stops []string, lasts bool) {
 	var newest uint64
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
+	watch := calm.Start(t)
+	unjudged := func(format string, args ...any) { // skips the rest if a session may have ended because the machine is too busy
+		if watch.NotJudged(time.Second, format, args...) {
+			t.SkipNow()
+		}
+	}
 	p := startReal(t, ctx, urls[stops[0]], name, &newest)
 	for i := range len(stops) - 1 {
 		from, to := urls[stops[i]], urls[stops[i+1]]
@@ -132,7 +140,11 @@ func tour(t *testing.T, urls map[string]string, stops []string, lasts bool) {
 		op := b.(*migrate.Backend)
 		phase := func(step string, f func(context.Context, string) (migrate.Status, error), want migrate.Phase, who string) {
 			t.Helper()
-			if s, err := f(ctx, name); err != nil || s.Phase != want || standing(s) != who {
+			s, err := f(ctx, name)
+			if err == nil && s.Phase == want && standing(s) != who {
+				unjudged("%s from %s to %s: %+v", step, from, to, s)
+			}
+			if err != nil || s.Phase != want || standing(s) != who {
 				t.Fatalf("%s from %s to %s: %+v, %v; want %s, %q", step, from, to, s, err, want, who)
 			}
 		}
@@ -148,12 +160,14 @@ func tour(t *testing.T, urls map[string]string, stops []string, lasts bool) {
 		if lasts && i == 0 {
 			select {
 			case <-term.Context().Done():
+				unjudged("the term by both ended: %v", context.Cause(term.Context()))
 				t.Fatalf("the term by both ended: %v", context.Cause(term.Context()))
 			case <-time.After(9 * time.Second):
 			}
 		}
 		phase("cutover", op.Cutover, migrate.Moved, "| process:both")
 		if err := term.Check(); err != nil {
+			unjudged("the term did not go on over the cutover: %v", err)
 			t.Errorf("the term did not go on over the cutover: %v", err)
 		}
 		phase("finish", op.Finish, migrate.Moved, "| process:both")

@@ -102,12 +102,13 @@ func newRealPair(t *testing.T, from, to string, ph phase) *realPair {
 }
 
 // advance has positions on the old coordinator larger than those on the new one will be,
-// so that a rule does not hang on which of them has counted further.
+// so that a rule does not hang on which of them has counted further. Its session is long, as so many writes at once
+// take the server some time.
 func (p *realPair) advance(ctx context.Context) error {
 	if !p.beforeCutover() || p.kinds[0].large || p.kinds[1].large {
 		return nil
 	}
-	b, err := succession.Connect(ctx, p.urls[0])
+	b, err := succession.Connect(ctx, strings.Replace(p.urls[0], "ttl="+realTTL.String(), "ttl=1m", 1))
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/proxy"
+	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 	"github.com/succession-dev/succession/internal/rig/linear"
@@ -27,7 +28,7 @@ func TestOperator(t *testing.T) {
 
 func TestHeartbeatsAreTraced(t *testing.T) {
 	t.Parallel()
-	coordtest.TracesHeartbeats(t, newClient(t, sharedPostgres(t).Addrs()[0], postgres.Options{TTL: ttl}), coordtest.Name(t))
+	coordtest.TracesHeartbeats(t, newClient(t, sharedPostgres(t).Addrs()[0], postgres.Options{TTL: 4 * ttl}), coordtest.Name(t))
 }
 
 // TestHistories has histories of records, items and locks fit one order.
@@ -39,7 +40,7 @@ func TestHistories(t *testing.T) {
 func TestOneConnection(t *testing.T) {
 	t.Parallel()
 	addr := coordtest.NewPostgres(t, nil).Addrs()[0]
-	c := newClient(t, addr, postgres.Options{TTL: ttl})
+	c := newClient(t, addr, postgres.Options{TTL: 3 * ttl}) // after which the other one is closed
 	s := c.live(t)
 	m := join(t, s, "e", "x")
 	p, err := s.Ahead(t.Context(), m)
@@ -74,22 +75,23 @@ func TestOneConnection(t *testing.T) {
 // A thousand crash at once, and the first of those who are left is told soon after their session time.
 func TestCrowdCrashes(t *testing.T) {
 	t.Parallel()
+	const ttl = 2 * ttl // of all of them: who looks for the heartbeats of others has its own session time for that
 	addr := coordtest.NewPostgres(t, nil).Addrs()[0]
-	c := newClient(t, addr, postgres.Options{TTL: ttl})
-	s := c.live(t)
-	// Rows are all that is left of those who crash.
-	run(t, addr, `INSERT INTO succession.session SELECT gen_random_uuid(), 2000, succession.era(), 1 FROM generate_series(1, 1000);
-		INSERT INTO succession.member SELECT 'e', row_number() OVER (), id, 1, 'x', false FROM succession.session WHERE beat = 1 AND ttl = 2000 AND id NOT IN (SELECT session FROM succession.joiner)`)
-	m := join(t, s, "e", "last")
+	watch, s := calm.Start(t), newClient(t, addr, postgres.Options{TTL: ttl}).live(t)
 	begun := time.Now()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	// Rows are all that is left of those who crash.
+	run(t, addr, `INSERT INTO succession.session SELECT gen_random_uuid(), 4000, succession.era(), 1 FROM generate_series(1, 1000);
+		INSERT INTO succession.member SELECT 'e', row_number() OVER (), id, 1, 'x', false FROM succession.session WHERE id NOT IN (SELECT session FROM succession.joiner)`)
+	m, ctx := join(t, s, "e", "last"), within(t, time.Minute)
 	p, err := s.Ahead(ctx, m)
 	for err == nil && !p.First {
 		err = s.WatchPlace(ctx, m, &p)
 	}
 	if err != nil {
-		t.Fatal(err)
+		if !watch.NotJudged(ttl/4, "it is not first: %v", err) {
+			t.Error(err)
+		}
+		return
 	}
 	if took := time.Since(begun); took < ttl {
 		t.Errorf("it is first after %v, within the session time of those in front", took)
@@ -102,7 +104,7 @@ func TestCrowdCrashes(t *testing.T) {
 func TestLockedOut(t *testing.T) {
 	t.Parallel()
 	addr := sharedPostgres(t).Addrs()[0]
-	c := newClient(t, addr, postgres.Options{TTL: 4 * ttl})
+	c := newClient(t, addr, postgres.Options{})
 	s, line := c.live(t), coordtest.Name(t)
 	locker := connect(t, addr)
 	tx, err := locker.Begin(t.Context())
@@ -143,11 +145,12 @@ func TestLockedOut(t *testing.T) {
 // session time, the heartbeats come between.
 func TestHeartbeatsBetweenLooks(t *testing.T) {
 	t.Parallel()
-	const waiters, delay = 60, 50 * time.Millisecond // together 3 s
-	c := newClient(t, sharedPostgres(t).Addrs()[0], postgres.Options{TTL: ttl})
+	const ttl, waiters, delay = 3 * ttl, 90, 100 * time.Millisecond // together 9 s
+	watch, c := calm.Start(t), newClient(t, sharedPostgres(t).Addrs()[0], postgres.Options{TTL: ttl})
 	s, line := c.live(t), coordtest.Name(t)
 	m := join(t, s, line, "x")
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	waited := make(chan error, waiters)
 	for range waiters {
 		go func() { waited <- s.Gone(ctx, m) }()
@@ -159,11 +162,14 @@ func TestHeartbeatsBetweenLooks(t *testing.T) {
 	}
 	c.proxies[0].Delay(proxy.ToClient, delay)
 	c.proxies[0].Reset()
-	for range 12 {
+	for range 8 {
 		select {
 		case <-beats:
 		case <-s.Done():
-			t.Fatal(s.Err())
+			if !watch.NotJudged(ttl/4, "the session has ended: %v", s.Err()) {
+				t.Error(s.Err())
+			}
+			return
 		}
 	}
 	cancel()
@@ -204,12 +210,12 @@ func TestFarFromTheHead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			addr, line := sharedPostgres(t).Addrs()[0], coordtest.Name(t)
-			front := newClient(t, addr, postgres.Options{TTL: 2 * ttl}).live(t)
+			front := newClient(t, addr, postgres.Options{}).live(t)
 			var members []backend.Member
 			for range 30 {
 				members = append(members, join(t, front, line, "x"))
 			}
-			s := newClient(t, addr, postgres.Options{TTL: 2 * ttl}).live(t)
+			s := newClient(t, addr, postgres.Options{TTL: 3 * ttl}).live(t)
 			m := join(t, s, line, "far")
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
@@ -252,7 +258,7 @@ func TestWritesAfterRestart(t *testing.T) {
 	t.Parallel()
 	p := coordtest.NewPostgres(t, nil)
 	addr := p.Addrs()[0]
-	b := hosts(t, postgres.Options{TTL: 10 * time.Second}, addr)
+	b := hosts(t, postgres.Options{}, addr)
 	s, err := b.Session(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -263,7 +269,7 @@ func TestWritesAfterRestart(t *testing.T) {
 	if err := p.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(20 * time.Second); run(t, addr, "SELECT count(*) FROM pg_stat_activity WHERE datname = 'postgres' AND pid <> pg_backend_pid()") == "0"; {
+	for end := time.Now().Add(time.Minute); run(t, addr, "SELECT count(*) FROM pg_stat_activity WHERE datname = 'postgres' AND pid <> pg_backend_pid()") == "0"; {
 		if time.Now().After(end) {
 			t.Fatal("the session has not connected again")
 		}
@@ -287,12 +293,9 @@ func TestTimeoutsOfAnotherKind(t *testing.T) {
 		c, err := new(net.Dialer).DialContext(ctx, network, addr)
 		return userspace{c}, err
 	}
-	b, err := postgres.New(cfg, &postgres.Options{TTL: ttl})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.Close() })
-	s, err := b.Session(t.Context())
+	const ttl = 3 * ttl
+	watch := calm.Start(t)
+	s, err := backendOf(t, cfg, postgres.Options{TTL: ttl}).Session(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,10 +305,13 @@ func TestTimeoutsOfAnotherKind(t *testing.T) {
 		select {
 		case <-beats:
 		case <-s.Done():
-			t.Fatal(s.Err())
+			if !watch.NotJudged(ttl/4, "the session has ended: %v", s.Err()) {
+				t.Error(s.Err())
+			}
+			return
 		}
 	}
-	if n := dials.Load() - before; n != 0 {
+	if n := dials.Load() - before; n != 0 && !watch.NotJudged(ttl/4, "%d connections more", n) {
 		t.Errorf("%d connections more while nothing happened", n)
 	}
 }
@@ -331,8 +337,8 @@ func (ownTimeout) Temporary() bool { return true }
 func TestGivenUp(t *testing.T) {
 	t.Parallel()
 	addr := coordtest.NewPostgres(t, nil).Addrs()[0] // where nobody else waits for the counter
-	c := newClient(t, addr, postgres.Options{TTL: 4 * ttl})
-	s, other := c.live(t), newClient(t, addr, postgres.Options{TTL: 4 * ttl}).live(t)
+	c := newClient(t, addr, postgres.Options{})
+	s, other := c.live(t), newClient(t, addr, postgres.Options{}).live(t)
 	const line = "line"
 	counter := func(name string) byte { sum := md5.Sum([]byte(name)); return sum[0] & 63 } // that names share, see next in schema.sql
 	record := line + "-record"
@@ -348,14 +354,14 @@ func TestGivenUp(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), "SELECT succession.next($1)", line); err != nil {
 		t.Fatal(err)
 	}
-	joined, before := make(chan error, 8), c.Requests()
+	joined := make(chan error, 8)
 	for range cap(joined) { // more than there are connections
 		go func() {
 			_, err := s.Join(t.Context(), line, "x", "")
 			joined <- err
 		}()
 	}
-	for c.Requests() < before+4 {
+	for !postgres.Full(c.Backend) {
 		time.Sleep(time.Millisecond)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), ttl/2)

@@ -8,6 +8,9 @@ import (
 // Requests is how many requests the backend has sent.
 func Requests(b *Backend) int64 { return b.wire.requests.Load() }
 
+// Full reports whether all connections for requests are in use.
+func Full(b *Backend) bool { return len(b.wire.room) == cap(b.wire.room) }
+
 // Polled reports whether the session has noticed that no notices arrive.
 func Polled(s backend.Session) bool {
 	return s.(*kit.Adapter).Session.(*session).listener.polled.Load()

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	_ "github.com/jackc/pgx/v5/stdlib"
@@ -41,7 +42,7 @@ func TestGuard(t *testing.T) {
 		for _, way := range []string{"pgx", "database/sql"} {
 			t.Run(fmt.Sprint(level, " ", way), func(t *testing.T) {
 				t.Parallel()
-				c := newClient(t, addr, postgres.Options{TTL: ttl})
+				c := newClient(t, addr, postgres.Options{})
 				s, line := c.live(t), coordtest.Name(t)
 				table := fmt.Sprintf("guarded_%x", line[len(line)-8:])
 				run(t, addr, "CREATE TABLE "+table+" (n int)")
@@ -136,8 +137,8 @@ func TestGuard(t *testing.T) {
 func TestGuardInAnotherSchema(t *testing.T) {
 	t.Parallel()
 	addr := sharedPostgres(t).Addrs()[0]
-	newClient(t, addr, postgres.Options{TTL: ttl}).live(t) // which makes the default schema
-	m := join(t, newClient(t, addr, postgres.Options{TTL: ttl, Schema: "guarding"}).live(t), "e", "x")
+	newClient(t, addr, postgres.Options{}).live(t) // which makes the default schema
+	m := join(t, newClient(t, addr, postgres.Options{Schema: "guarding"}).live(t), "e", "x")
 	for schema, want := range map[string]string{"guarding": "", "": "schema succession", "never_made": "schema of the election"} {
 		tx, err := connect(t, addr).Begin(t.Context())
 		if err != nil {
@@ -160,7 +161,7 @@ func TestGuardInAnotherSchema(t *testing.T) {
 func TestGuardOfReplica(t *testing.T) {
 	t.Parallel()
 	addr := sharedPostgres(t).Addrs()[0]
-	s, line := newClient(t, addr, postgres.Options{TTL: ttl}).live(t), coordtest.Name(t)
+	s, line := newClient(t, addr, postgres.Options{}).live(t), coordtest.Name(t)
 	join(t, s, line, "leader")
 	next := join(t, s, line, "next")
 	tx, err := connect(t, addr).Begin(t.Context())
@@ -184,7 +185,7 @@ func TestGuardOfReplica(t *testing.T) {
 func TestLockedMember(t *testing.T) {
 	t.Parallel()
 	addr := sharedPostgres(t).Addrs()[0]
-	s := newClient(t, addr, postgres.Options{TTL: ttl, Schema: "locked"}).live(t)
+	s := newClient(t, addr, postgres.Options{Schema: "locked"}).live(t)
 	tx, err := connect(t, addr).Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -200,7 +201,7 @@ func TestLockedMember(t *testing.T) {
 	}
 	for i := uint64(2); i <= 10; i++ {
 		m := backend.Member{Line: fmt.Sprint("e", i), Position: i}
-		if err := s.Gone(within(t, 10*ttl), m); err != nil {
+		if err := s.Gone(within(t, time.Minute), m); err != nil {
 			t.Fatalf("the member of session %d: %v", i, err)
 		}
 	}
@@ -210,7 +211,7 @@ func TestLockedMember(t *testing.T) {
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Gone(within(t, 10*ttl), backend.Member{Line: "e1", Position: 1}); err != nil {
+	if err := s.Gone(within(t, time.Minute), backend.Member{Line: "e1", Position: 1}); err != nil {
 		t.Error(err)
 	}
 }
@@ -319,7 +320,7 @@ func TestGuardUnderDepositions(t *testing.T) {
 				}
 			}
 			for range leaders {
-				e := elect.New(newClient(t, addr, postgres.Options{TTL: ttl}), election, nil)
+				e := elect.New(newClient(t, addr, postgres.Options{}), election, nil)
 				running.Go(func() {
 					for ctx.Err() == nil {
 						term, err := e.Campaign(ctx)

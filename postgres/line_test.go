@@ -33,7 +33,7 @@ func TestSurvey(t *testing.T) {
 func TestImported(t *testing.T) {
 	t.Parallel()
 	addr := sharedPostgres(t).Addrs()[0]
-	s := newClient(t, addr, postgres.Options{TTL: ttl}).live(t)
+	s := newClient(t, addr, postgres.Options{}).live(t)
 	line := coordtest.Name(t)
 	gate := join(t, s, line, "a gate")
 	if err := s.Pin(t.Context(), gate, backend.Header{}, backend.Absent); err != nil {

@@ -25,8 +25,13 @@ import (
 	"github.com/succession-dev/succession/postgres"
 )
 
-// ttl is the session time of most tests.
-const ttl = 2 * time.Second
+const (
+	// ttl is the session time of the harnesses, and where the end of a session is awaited. Tests that await heartbeats have a few times
+	// as much.
+	ttl = 2 * time.Second
+	// long is the session time of all others, and for how long they try to open one: a machine that is busy ends none.
+	long = 20 * time.Second
+)
 
 // shared is the PostgreSQL of all tests that do it no harm.
 var shared struct {
@@ -139,10 +144,28 @@ func (c *client) closeProxies() {
 	}
 }
 
+// patient returns the options with those that a test leaves out.
+func patient(o postgres.Options) postgres.Options {
+	o.TTL, o.ConnectTimeout = cmp.Or(o.TTL, long), cmp.Or(o.ConnectTimeout, long)
+	return o
+}
+
+// backendOf returns a backend for one test.
+func backendOf(t testing.TB, cfg *pgconn.Config, o postgres.Options) *postgres.Backend {
+	t.Helper()
+	o = patient(o)
+	b, err := postgres.New(cfg, &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	return b
+}
+
 // newClient is open for one test: the client is closed when the test ends.
 func newClient(t testing.TB, addr string, o postgres.Options) *client {
 	t.Helper()
-	c, err := open(t, o, addr)
+	c, err := open(t, patient(o), addr)
 	if err != nil {
 		t.Fatal(err)
 	}

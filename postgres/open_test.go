@@ -117,7 +117,7 @@ func TestPasswordReplaced(t *testing.T) {
 		}
 	}
 	write("wrong")
-	b, err := succession.Open("postgres://" + addr + "/postgres?user=secretive&sslmode=disable&ttl=" + ttl.String() + "&password-file=" + file)
+	b, err := succession.Open(strings.Replace(urlOf(addr), "user=postgres", "user=secretive", 1) + "&password-file=" + file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,11 +160,7 @@ func TestUnreachable(t *testing.T) {
 	for name, addr := range map[string]string{"refused": coordtest.Refused(t), "silent": silent(t)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b, err := postgres.New(configOf(t, addr), &postgres.Options{TTL: ttl, ConnectTimeout: ttl / 2})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer b.Close()
+			b := backendOf(t, configOf(t, addr), postgres.Options{ConnectTimeout: ttl / 2})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			if _, err := b.Session(ctx); !errors.Is(err, backend.ErrUnavailable) || ctx.Err() != nil {

@@ -17,7 +17,7 @@ func TestPooler(t *testing.T) {
 	t.Parallel()
 	p := coordtest.NewPostgres(t, nil)
 	addr := coordtest.NewPgBouncer(t, p, "transaction")
-	b := hosts(t, postgres.Options{TTL: ttl}, addr)
+	b := hosts(t, postgres.Options{TTL: 4 * ttl}, addr)
 	s, err := b.Session(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestPooler(t *testing.T) {
 	select {
 	case <-s.Done():
 		t.Fatal(s.Err())
-	case <-time.After(2 * ttl):
+	case <-time.After(5 * ttl):
 	}
 	if err := s.Close(t.Context()); err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestPooler(t *testing.T) {
 func TestPoolerInSessionMode(t *testing.T) {
 	t.Parallel()
 	p := coordtest.NewPostgres(t, nil)
-	s, err := hosts(t, postgres.Options{TTL: ttl}, coordtest.NewPgBouncer(t, p, "session")).Session(t.Context())
+	s, err := hosts(t, postgres.Options{}, coordtest.NewPgBouncer(t, p, "session")).Session(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

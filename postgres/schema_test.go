@@ -28,12 +28,7 @@ func clientOf(t testing.TB, addr, user, schema string) *postgres.Backend {
 	t.Helper()
 	cfg := configOf(t, addr)
 	cfg.User = user
-	b, err := postgres.New(cfg, &postgres.Options{TTL: ttl, Schema: schema})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.Close() })
-	return b
+	return backendOf(t, cfg, postgres.Options{Schema: schema})
 }
 
 // A role does what was granted to it, and nothing else: it has no right on any table.
@@ -204,11 +199,11 @@ func TestGrantsOfOneSchema(t *testing.T) {
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	addr := sharedPostgres(t).Addrs()[0]
-	s := newClient(t, addr, postgres.Options{TTL: ttl, Schema: "set_back"}).live(t)
+	s := newClient(t, addr, postgres.Options{Schema: "set_back"}).live(t)
 	// A row is all that is left of who has crashed.
 	run(t, addr, `INSERT INTO set_back.session VALUES (gen_random_uuid(), 2000, set_back.era(), 1, clock_timestamp() + interval '1 hour');
 		INSERT INTO set_back.member SELECT 'e', 1, id, 1, 'x', false FROM set_back.session WHERE at > clock_timestamp()`)
-	if err := s.Gone(within(t, 10*ttl), backend.Member{Line: "e", Position: 1}); err != nil {
+	if err := s.Gone(within(t, time.Minute), backend.Member{Line: "e", Position: 1}); err != nil {
 		t.Error(err)
 	}
 }
@@ -322,7 +317,7 @@ func TestDropped(t *testing.T) {
 	addr := sharedPostgres(t).Addrs()[0]
 	for _, again := range []bool{false, true} {
 		const schema = "dropped"
-		c := newClient(t, addr, postgres.Options{TTL: ttl, Schema: schema})
+		c := newClient(t, addr, postgres.Options{TTL: 4 * ttl, Schema: schema}) // which has a heartbeat soon
 		s := c.live(t)
 		join(t, s, "e", "x")
 		run(t, addr, "DROP SCHEMA dropped CASCADE")
@@ -349,11 +344,7 @@ func TestDroppedDatabase(t *testing.T) {
 	run(t, addr, "CREATE DATABASE dropped")
 	cfg := configOf(t, addr)
 	cfg.Database = "dropped"
-	b, err := postgres.New(cfg, &postgres.Options{TTL: ttl})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
+	b := backendOf(t, cfg, postgres.Options{TTL: ttl, ConnectTimeout: 10 * time.Second})
 	s, err := b.Session(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -384,12 +375,7 @@ func TestSettings(t *testing.T) {
 			run(t, addr, "CREATE ROLE set_"+name+" LOGIN SUPERUSER; ALTER ROLE set_"+name+" SET "+setting)
 			cfg := configOf(t, addr)
 			cfg.User = "set_" + name
-			b, err := postgres.New(cfg, &postgres.Options{TTL: ttl, Schema: "set_" + name})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer b.Close()
-			s, err := b.Session(t.Context())
+			s, err := backendOf(t, cfg, postgres.Options{Schema: "set_" + name}).Session(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -423,7 +409,7 @@ func TestSettings(t *testing.T) {
 			t.Errorf("a join of an observer: %v", err)
 		}
 	}
-	for before := s.Deadline(); s.Deadline().Sub(before) < ttl/2; { // some heartbeats
+	for before := s.Deadline(); s.Deadline().Sub(before) < ttl/2; { // a heartbeat
 		select {
 		case <-s.Done():
 			t.Fatal(s.Err())
@@ -433,7 +419,7 @@ func TestSettings(t *testing.T) {
 	if n := run(t, addr, "SELECT count(*) FROM pg_stat_activity WHERE pid = "+pid); n != "1" {
 		t.Error("the session has another connection")
 	}
-	newClient(t, addr, postgres.Options{TTL: ttl}).live(t) // which makes the schema
+	newClient(t, addr, postgres.Options{}).live(t) // which makes the schema
 	// Under this one no trigger works, nor do the references between the tables.
 	run(t, addr, "CREATE ROLE set_replica LOGIN SUPERUSER; ALTER ROLE set_replica SET session_replication_role = replica")
 	if _, err := clientOf(t, addr, "set_replica", "").Session(t.Context()); !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), "session_replication_role") {
@@ -449,7 +435,7 @@ func TestSettings(t *testing.T) {
 func TestUnsynced(t *testing.T) {
 	t.Parallel()
 	addr := coordtest.NewPostgres(t, &coordtest.PostgresOptions{Config: []string{"fsync=off"}}).Addrs()[0]
-	c := newClient(t, addr, postgres.Options{TTL: ttl})
+	c := newClient(t, addr, postgres.Options{})
 	if _, err := c.Session(t.Context()); !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), "fsync") {
 		t.Errorf("a session: %v", err)
 	}
@@ -616,7 +602,8 @@ func TestDeniedFunctions(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, addr, deny)
-	b := clientOf(t, addr, "managed", "")
+	o := postgres.Options{TTL: 3 * ttl} // for which the next one waits
+	b := backendOf(t, managed, o)
 	if _, err := b.Session(t.Context()); !errors.Is(err, backend.ErrDenied) || !strings.Contains(err.Error(), "pg_walfile_name") || !strings.Contains(err.Error(), "succession postgres schema") {
 		t.Errorf("where it was allowed when the schema was made: %v", err)
 	}
@@ -628,7 +615,7 @@ func TestDeniedFunctions(t *testing.T) {
 	if err := p.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	now, again, at := lead(t, clientOf(t, addr, "managed", ""), "e")
+	now, again, at := lead(t, backendOf(t, managed, o), "e")
 	if at.Before(deadline) {
 		t.Errorf("the next one led %v before the deadline of the one before", deadline.Sub(at))
 	}
@@ -655,12 +642,7 @@ func TestOldServer(t *testing.T) {
 		c, err := new(net.Dialer).DialContext(ctx, network, addr)
 		return replaced{c, []byte("server_version\x00" + version), []byte("server_version\x00" + old)}, err
 	}
-	b, err := postgres.New(cfg, &postgres.Options{TTL: ttl, Schema: "never_made"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	if _, err := b.Session(t.Context()); !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), old) {
+	if _, err := backendOf(t, cfg, postgres.Options{Schema: "never_made"}).Session(t.Context()); !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), old) {
 		t.Errorf("a session: %v", err)
 	}
 }

@@ -28,15 +28,15 @@ func TestTLS(t *testing.T) {
 		host, tls string
 		says      string // "" if it is accepted
 	}{
-		"as it is":          {"127.0.0.1", "verify-full&sslrootcert=" + ca.File, ""},
+		"as it is":          {"127.0.0.1", "verify-full&connect=1m&sslrootcert=" + ca.File, ""},
 		"another authority": {"127.0.0.1", "verify-full&sslrootcert=" + other.File, "unknown authority"},
 		"another name":      {"localhost", "verify-full&sslrootcert=" + ca.File, "localhost"},
-		"unchecked":         {"localhost", "require", ""},
+		"unchecked":         {"localhost", "require&connect=1m", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			app := strings.ReplaceAll(name, " ", "-")
-			b, err := succession.Open("postgres://" + test.host + ":" + port + "/postgres?user=postgres&ttl=" + ttl.String() + "&application_name=" + app + "&sslmode=" + test.tls)
+			b, err := succession.Open("postgres://" + test.host + ":" + port + "/postgres?user=postgres&ttl=" + long.String() + "&application_name=" + app + "&sslmode=" + test.tls)
 			if err != nil {
 				t.Fatal(err)
 			}

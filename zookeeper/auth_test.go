@@ -144,7 +144,7 @@ func TestRights(t *testing.T) {
 				b := open(t, zookeeper.Options{Prefix: root, Auth: alice}, server(t))
 				defer b.Close()
 				watch := calm.Start(t)
-				err := test.do(within(t, 10*time.Second), session(t, b))
+				err := test.do(within(t, time.Minute), session(t, b))
 				watch.Within(5*time.Second, "it, with the rights %q and %q,", top, line)
 				return err
 			}
@@ -271,7 +271,7 @@ func TestCloseWithoutDelete(t *testing.T) {
 	if err := s.Leave(t.Context(), m); !errors.Is(err, backend.ErrDenied) {
 		t.Errorf("Leave without DELETE: %v", err)
 	}
-	if err := s.Close(within(t, 5*time.Second)); err != nil {
+	if err := s.Close(within(t, time.Minute)); err != nil {
 		t.Error(err)
 	}
 	if names, _, err := op.Children(root + "/e"); err != nil || len(names) != 0 {
@@ -286,7 +286,7 @@ func TestAuthSurvivesReconnect(t *testing.T) {
 	for range 5 {
 		m := join(t, s, "e", "")
 		proxy.Reset()
-		if err := s.Leave(within(t, 5*time.Second), m); err != nil {
+		if err := s.Leave(within(t, time.Minute), m); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -298,7 +298,7 @@ func TestAuthRefused(t *testing.T) {
 		Config: []string{"enforce.auth.enabled=true", "enforce.auth.schemes=digest"},
 	}).Addrs()[0]
 	watch := calm.Start(t)
-	_, err := succession.Connect(t.Context(), "zookeeper://"+strict)
+	_, err := succession.Connect(t.Context(), "zookeeper://"+strict+"?connect=20s")
 	if !errors.Is(err, backend.ErrDenied) || errors.Is(err, backend.ErrSessionEnded) || !strings.Contains(err.Error(), "password-file") {
 		t.Errorf("without credentials: %v", err)
 	}
@@ -308,7 +308,7 @@ func TestAuthRefused(t *testing.T) {
 	if err := os.WriteFile(file, []byte("wonderland\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	b, err := succession.Connect(t.Context(), "zookeeper://"+strict+"?user=alice&password-file="+file)
+	b, err := succession.Connect(t.Context(), "zookeeper://"+strict+"?connect=20s&user=alice&password-file="+file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,16 +12,7 @@ import (
 // Who claims an item behind another does not have it, also if the other confirms it, and has gone, before the claims are read.
 func TestClaimOfWhatIsConfirmedMeanwhile(t *testing.T) {
 	t.Parallel()
-	addr := server(t)
-	open := func() backend.Session {
-		b, err := zookeeper.New([]string{addr}, &zookeeper.Options{Prefix: chroot(t)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { b.Close() })
-		return session(t, b)
-	}
-	first, second := open(), open()
+	first, second := session(t, open(t, zookeeper.Options{}, server(t))), session(t, open(t, zookeeper.Options{}, server(t)))
 	item, err := first.Append(t.Context(), "q-items", "x")
 	if err != nil {
 		t.Fatal(err)

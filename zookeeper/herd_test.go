@@ -23,7 +23,7 @@ func TestNoHerd(t *testing.T) {
 	addr := z.Addrs()[0]
 	var all []backend.Session
 	for range sessions {
-		all = append(all, session(t, open(t, zookeeper.Options{TTL: 10 * time.Second}, addr)))
+		all = append(all, session(t, open(t, zookeeper.Options{}, addr)))
 	}
 	type candidate struct {
 		s    backend.Session

@@ -14,7 +14,7 @@ import (
 func TestItems(t *testing.T) {
 	op := raw(t, server(t))
 	for _, as := range []zookeeper.Format{"", zookeeper.ElectionSupport, zookeeper.CuratorLatch, zookeeper.CuratorSelector, zookeeper.Kazoo} {
-		ctx := within(t, 10*time.Second)
+		ctx := within(t, time.Minute)
 		election := "e-" + string(as)
 		s := session(t, open(t, zookeeper.Options{As: as}, server(t)))
 		by := join(t, s, "by", "")

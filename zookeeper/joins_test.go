@@ -16,7 +16,7 @@ func TestShortTries(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	s := session(t, open(t, zookeeper.Options{TTL: 15 * time.Second, Dialer: c.Dial}, c.Addr()))
+	s := session(t, open(t, zookeeper.Options{Dialer: c.Dial}, c.Addr()))
 	rig.ShortTries(t, c.Proxy(), s, session(t, open(t, zookeeper.Options{}, server(t))), "e")
 }
 
@@ -27,7 +27,7 @@ func TestManyLeave(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	s := session(t, open(t, zookeeper.Options{TTL: 15 * time.Second, Dialer: c.Dial}, c.Addr()))
+	s := session(t, open(t, zookeeper.Options{Dialer: c.Dial}, c.Addr()))
 	const reads = 1000 // of each member, on which there is no watch
 	rig.ManyLeave(t, c, s, session(t, open(t, zookeeper.Options{}, server(t))), "e", reads+100)
 }
@@ -40,6 +40,6 @@ func TestFaultsOfWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	s := session(t, open(t, zookeeper.Options{TTL: 2 * time.Second, Dialer: c.Dial}, c.Addr()))
+	s := session(t, open(t, zookeeper.Options{TTL: 8 * time.Second, Dialer: c.Dial}, c.Addr()))
 	rig.CheckWrites(t, c, s, session(t, open(t, zookeeper.Options{}, server(t))), "faults-of-writes", false)
 }

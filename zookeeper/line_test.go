@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/zookeeper"
 )
@@ -19,7 +20,7 @@ import (
 // raw returns a connection of an ordinary client: an operator, or a stranger.
 func raw(t testing.TB, addr string) *zk.Conn {
 	t.Helper()
-	c, events, err := zk.Connect([]string{addr}, 4*time.Second, zk.WithLogInfo(false))
+	c, events, err := zk.Connect([]string{addr}, 20*time.Second, zk.WithLogInfo(false))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,19 +91,21 @@ func TestOwnNodeDeleted(t *testing.T) {
 
 // The heartbeat finds out even where nobody watches.
 func TestHeartbeatFindsMemberGone(t *testing.T) {
-	s := session(t, open(t, zookeeper.Options{TTL: time.Second}, server(t)))
+	t.Parallel()
+	watch := calm.Start(t)
+	s := session(t, open(t, zookeeper.Options{TTL: 4 * time.Second}, server(t)))
 	m := join(t, s, "e", "")
 	ahead(t, s, m)
 	if err := raw(t, server(t)).Delete(chroot(t)+"/e/"+m.Key, -1); err != nil {
 		t.Fatal(err)
 	}
 	deleted := time.Now()
-	time.Sleep(700 * time.Millisecond) // several heartbeats
+	time.Sleep(s.TTL() * 7 / 10) // several heartbeats
 	if ahead := s.Deadline().Sub(deleted); ahead > s.TTL() {
 		t.Errorf("the deadline is %v after the member had gone: a later heartbeat was taken as its proof", ahead)
 	}
-	if s.Err() != nil {
-		t.Error("the session must go on without the member: ", s.Err())
+	if err := s.Err(); err != nil && !watch.NotJudged(s.TTL()/4, "the session has ended: %v", err) {
+		t.Error("the session must go on without the member: ", err)
 	}
 }
 
@@ -125,7 +128,7 @@ func TestLineRecreated(t *testing.T) {
 	if _, err := s.Ahead(t.Context(), m); !errors.Is(err, backend.ErrNotMember) {
 		t.Errorf("Ahead: %v", err)
 	}
-	if err := s.Gone(within(t, time.Second), m); err != nil {
+	if err := s.Gone(within(t, time.Minute), m); err != nil {
 		t.Errorf("Gone: %v", err)
 	}
 	if err := s.Leave(t.Context(), m); err != nil {
@@ -383,7 +386,7 @@ func TestWatchLine(t *testing.T) {
 	// One goes and one comes between two calls: there are as many as before, and the last is the same.
 	must(b.Leave(ctx, second))
 	join(t, b, "e", "third")
-	if now, err := a.WatchLine(within(t, time.Second), "e", seen); err != nil || !reflect.DeepEqual(now, line(t, b, "e")) {
+	if now, err := a.WatchLine(within(t, time.Minute), "e", seen); err != nil || !reflect.DeepEqual(now, line(t, b, "e")) {
 		t.Errorf("after what is over: %+v, %v", now, err)
 	}
 }
@@ -401,7 +404,7 @@ func TestWatchLineRecreated(t *testing.T) {
 		}
 	}
 	anew := join(t, b, "e", "new")
-	l, err := a.WatchLine(within(t, time.Second), "e", seen)
+	l, err := a.WatchLine(within(t, time.Minute), "e", seen)
 	if err != nil || anew.Key != old.Key || len(l.Members) != 1 || l.Members[0] != anew {
 		t.Errorf("after %+v: %+v, %v; want %+v", old, l, err, anew)
 	}

@@ -1,6 +1,7 @@
 package zookeeper_test
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"sync"
@@ -48,15 +49,15 @@ func own(t testing.TB) *coordtest.ZooKeeper {
 	return coordtest.NewZooKeeper(t, nil)
 }
 
-// open returns a backend, which is closed when the test ends.
+// open returns a backend, which is closed when the test ends. Its sessions, and the opening of one, have so much time that no test fails
+// because something was slow, unless the test is about that time.
 func open(t testing.TB, o zookeeper.Options, addrs ...string) *zookeeper.Backend {
 	t.Helper()
 	if o.Prefix == "" {
 		o.Prefix = chroot(t)
 	}
-	if o.TTL == 0 {
-		o.TTL = 4 * time.Second
-	}
+	o.TTL = cmp.Or(o.TTL, 20*time.Second)
+	o.ConnectTimeout = cmp.Or(o.ConnectTimeout, 20*time.Second)
 	b, err := zookeeper.New(addrs, &o)
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +68,7 @@ func open(t testing.TB, o zookeeper.Options, addrs ...string) *zookeeper.Backend
 
 func session(t testing.TB, b *zookeeper.Backend) backend.Session {
 	t.Helper()
-	s, err := b.Session(within(t, 10*time.Second))
+	s, err := b.Session(within(t, time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +77,7 @@ func session(t testing.TB, b *zookeeper.Backend) backend.Session {
 
 func join(t testing.TB, s backend.Session, line, value string) backend.Member {
 	t.Helper()
-	m, err := s.Join(within(t, 10*time.Second), line, value, "")
+	m, err := s.Join(within(t, time.Minute), line, value, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +86,7 @@ func join(t testing.TB, s backend.Session, line, value string) backend.Member {
 
 func appendItem(t testing.TB, s backend.Session, line, value string) backend.Member {
 	t.Helper()
-	m, err := s.Append(within(t, 10*time.Second), line, value)
+	m, err := s.Append(within(t, time.Minute), line, value)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +95,7 @@ func appendItem(t testing.TB, s backend.Session, line, value string) backend.Mem
 
 func ahead(t testing.TB, s backend.Session, m backend.Member) backend.Place {
 	t.Helper()
-	p, err := s.Ahead(within(t, 10*time.Second), m)
+	p, err := s.Ahead(within(t, time.Minute), m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +104,7 @@ func ahead(t testing.TB, s backend.Session, m backend.Member) backend.Place {
 
 func line(t testing.TB, s backend.Session, name string) backend.Line {
 	t.Helper()
-	l, err := s.Line(within(t, 10*time.Second), name)
+	l, err := s.Line(within(t, time.Minute), name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,6 +31,7 @@ func (f *fleet) holds(want ...*coordtest.Peer) {
 	slices.Sort(got)
 	slices.Sort(wanted)
 	if !slices.Equal(got, wanted) {
+		f.orStalled("the lock is held by %q, want %q", got, wanted)
 		f.t.Fatalf("the lock is held by %q, want %q; terms were %v", got, wanted, f.story())
 	}
 }

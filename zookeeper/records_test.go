@@ -14,7 +14,7 @@ import (
 
 func TestRecords(t *testing.T) {
 	s := session(t, open(t, zookeeper.Options{}, server(t)))
-	ctx := within(t, 20*time.Second)
+	ctx := within(t, time.Minute)
 	var versions []backend.Version
 	put := func(name, value string, cond *backend.If, want error) {
 		t.Helper()
@@ -95,7 +95,7 @@ func TestRecords(t *testing.T) {
 // Records may be called like members: the znode tells which it is.
 func TestListNumbers(t *testing.T) {
 	s := session(t, open(t, zookeeper.Options{}, server(t)))
-	ctx := within(t, 10*time.Second)
+	ctx := within(t, time.Minute)
 	want := []string{"jobs/1700000000", "jobs/backup-20261122103000", "jobs/n_-000000001", "jobs/n_0000000007"}
 	for _, name := range want {
 		if _, err := s.Put(ctx, name, []byte("x"), nil); err != nil {
@@ -117,7 +117,7 @@ func TestListNumbers(t *testing.T) {
 
 func TestGuardedWrite(t *testing.T) {
 	s := session(t, open(t, zookeeper.Options{}, server(t)))
-	ctx := within(t, 10*time.Second)
+	ctx := within(t, time.Minute)
 	m := join(t, s, "e", "")
 	cond := &backend.If{Member: m}
 	for _, name := range []string{"r", "e", "new/one"} {
@@ -143,7 +143,7 @@ func TestGuardedWrite(t *testing.T) {
 
 func TestFence(t *testing.T) {
 	s := session(t, open(t, zookeeper.Options{}, server(t)))
-	ctx := within(t, 10*time.Second)
+	ctx := within(t, time.Minute)
 	m := join(t, s, "e", "")
 	if _, err := s.Put(ctx, "e", backend.Header{Fence: 1000}.Encode(), nil); err != nil {
 		t.Fatal(err)
@@ -165,7 +165,7 @@ func TestFence(t *testing.T) {
 func TestWatch(t *testing.T) {
 	a := session(t, open(t, zookeeper.Options{}, server(t)))
 	b := session(t, open(t, zookeeper.Options{}, server(t)))
-	ctx := within(t, 10*time.Second)
+	ctx := within(t, time.Minute)
 	after := backend.Version(0)
 	next := func() <-chan error {
 		return background(func() error {

@@ -42,13 +42,13 @@ func TestAuthorityReplaced(t *testing.T) {
 		certs.Replace(t, key, z.KeyFile)
 	}
 	take()
-	q := url.Values{"ttl": {"20s"}, "acl": {"creator"}, "ca-file": {ca}, "cert-file": {cert}, "key-file": {key}, "server-name": {z.ServerName}}
+	q := url.Values{"ttl": {"2m"}, "connect": {"20s"}, "acl": {"creator"}, "ca-file": {ca}, "cert-file": {cert}, "key-file": {key}, "server-name": {z.ServerName}}
 	s := openAt(t, "zookeeper://"+z.SecureAddr+chroot(t)+"?"+q.Encode())
 	m := join(t, s, "e", "")
 
 	z.Reissue(t)
 	take()
-	if p, err := s.Ahead(within(t, 20*time.Second), m); err != nil || !p.First {
+	if p, err := s.Ahead(within(t, time.Minute), m); err != nil || !p.First {
 		t.Fatalf("%+v, %v; want first", p, err)
 	}
 }
@@ -65,7 +65,7 @@ func TestPasswordReplaced(t *testing.T) {
 		}
 	}
 	write("old\n")
-	at := "zookeeper://" + server(t) + chroot(t) + "?ttl=4s&user=alice&password-file=" + file
+	at := "zookeeper://" + server(t) + chroot(t) + "?ttl=20s&connect=20s&user=alice&password-file=" + file
 	s, waiter := openAt(t, at), openAt(t, at)
 	m := join(t, s, "e", "")
 	if _, err := s.Put(t.Context(), "e", []byte("{}"), nil); err != nil {
@@ -83,10 +83,10 @@ func TestPasswordReplaced(t *testing.T) {
 		}
 	}
 	join(t, waiter, "e", "")
-	if _, err := s.Put(within(t, 4*time.Second), "e", []byte("{}"), &backend.If{Member: m}); err != nil {
+	if _, err := s.Put(within(t, time.Minute), "e", []byte("{}"), &backend.If{Member: m}); err != nil {
 		t.Errorf("a guarded write: %v", err)
 	}
-	if err := s.Leave(within(t, 4*time.Second), m); err != nil {
+	if err := s.Leave(within(t, time.Minute), m); err != nil {
 		t.Error(err)
 	}
 	if err := s.Err(); err != nil {

@@ -17,10 +17,10 @@ import (
 // such a line again has a larger position than all before.
 func TestSweep(t *testing.T) {
 	t.Parallel()
-	const ttl, names = 2 * time.Second, 50
+	const ttl, names = 5 * time.Second, 50
 	b := open(t, zookeeper.Options{TTL: ttl}, server(t))
 	s := session(t, b)
-	other := session(t, open(t, zookeeper.Options{TTL: ttl}, server(t)))
+	other := session(t, open(t, zookeeper.Options{}, server(t)))
 	op := raw(t, server(t))
 	leave := func(s backend.Session, m backend.Member) {
 		t.Helper()

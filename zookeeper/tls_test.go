@@ -26,7 +26,7 @@ import (
 // certificate of z. with are other parameters, in pairs; an empty one is left out.
 func address(t *testing.T, z *coordtest.SecureZooKeeper, addr string, with ...string) string {
 	q := url.Values{
-		"ttl": {"2s"}, "connect": {"2s"}, "acl": {"creator"},
+		"ttl": {"20s"}, "connect": {"20s"}, "acl": {"creator"},
 		"ca-file": {z.CAFile}, "cert-file": {z.CertFile}, "key-file": {z.KeyFile}, "server-name": {z.ServerName},
 	}
 	for i := 0; i < len(with); i += 2 {
@@ -61,7 +61,7 @@ func TestTLS(t *testing.T) {
 		t.Errorf("after a reconnect: %+v", l)
 	}
 	watch := calm.Start(t)
-	if err := b.Close(); err != nil {
+	if err := b.Close(); err != nil && !watch.NotJudged(2*time.Second, "Close: %v", err) {
 		t.Error(err)
 	}
 	watch.Within(time.Second, "Close")
@@ -69,17 +69,20 @@ func TestTLS(t *testing.T) {
 	protectedByCertificate(t, z)
 
 	// What is wrong is said, within the connect timeout.
+	wrong := func(addr string, with ...string) string {
+		return address(t, z, addr, append(with, "connect", "2s")...)
+	}
 	for _, test := range []struct {
 		name string
 		url  string
 		says string
 	}{
-		{"another authority", address(t, z, z.SecureAddr, "ca-file", other.CAFile), "unknown authority"},
-		{"another name", address(t, z, z.SecureAddr, "server-name", "elsewhere.test"), "elsewhere.test"},
-		{"no name", address(t, z, z.SecureAddr, "server-name", ""), "127.0.0.1"},
-		{"no client certificate", address(t, z, z.SecureAddr, "cert-file", "", "key-file", "", "acl", ""), "cert-file"},
-		{"a stranger's client certificate", address(t, z, z.SecureAddr, "cert-file", other.CertFile, "key-file", other.KeyFile), "cert-file"},
-		{"TLS with clientPort", address(t, z, z.Addrs()[0]), "secureClientPort"},
+		{"another authority", wrong(z.SecureAddr, "ca-file", other.CAFile), "unknown authority"},
+		{"another name", wrong(z.SecureAddr, "server-name", "elsewhere.test"), "elsewhere.test"},
+		{"no name", wrong(z.SecureAddr, "server-name", ""), "127.0.0.1"},
+		{"no client certificate", wrong(z.SecureAddr, "cert-file", "", "key-file", "", "acl", ""), "cert-file"},
+		{"a stranger's client certificate", wrong(z.SecureAddr, "cert-file", other.CertFile, "key-file", other.KeyFile), "cert-file"},
+		{"TLS with clientPort", wrong(z.Addrs()[0]), "secureClientPort"},
 		{"no TLS with secureClientPort", "zookeeper://" + z.SecureAddr + "?connect=2s", "tls=on"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -89,7 +92,10 @@ func TestTLS(t *testing.T) {
 			if err == nil {
 				b.Close()
 			}
-			if !errors.Is(err, backend.ErrUnavailable) || !strings.Contains(err.Error(), test.says) {
+			if !errors.Is(err, backend.ErrUnavailable) {
+				t.Fatal(err)
+			}
+			if !strings.Contains(err.Error(), test.says) && !watch.NotJudged(time.Second, "%v; want %q", err, test.says) {
 				t.Errorf("%v; want %q", err, test.says)
 			}
 			watch.Within(3*time.Second, "Open")
@@ -109,7 +115,12 @@ func TestRefusalAfterHandshake(t *testing.T) {
 	roots := x509.NewCertPool()
 	roots.AddCert(server.Certificate())
 	b := open(t, zookeeper.Options{ConnectTimeout: 2 * time.Second, TLS: &tls.Config{RootCAs: roots}}, server.Listener.Addr().String())
-	if _, err := b.Session(t.Context()); !errors.Is(err, backend.ErrUnavailable) || !strings.Contains(err.Error(), "cert-file") {
+	watch := calm.Start(t)
+	_, err := b.Session(t.Context())
+	if !errors.Is(err, backend.ErrUnavailable) {
+		t.Fatal(err)
+	}
+	if !strings.Contains(err.Error(), "cert-file") && !watch.NotJudged(time.Second, "%v", err) {
 		t.Error(err)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig/zookeeperrig"
@@ -22,7 +21,7 @@ func TestLookTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	s := session(t, open(t, zookeeper.Options{TTL: 20 * time.Second, Dialer: c.Dial}, c.Addr()))
+	s := session(t, open(t, zookeeper.Options{Dialer: c.Dial}, c.Addr()))
 	var members []backend.Member
 	for range n {
 		members = append(members, join(t, s, "e", "x"))
@@ -76,7 +75,7 @@ func TestJoinTogether(t *testing.T) {
 	t.Parallel()
 	const joins, values, breaks = 400, 7, 12
 	sab := new(saboteur)
-	s := session(t, open(t, zookeeper.Options{TTL: 20 * time.Second, Dialer: sab.dial}, server(t)))
+	s := session(t, open(t, zookeeper.Options{Dialer: sab.dial}, server(t)))
 	other := session(t, open(t, zookeeper.Options{}, server(t)))
 	join(t, s, "e", "first") // the line is there
 	joined := make([]backend.Member, joins)

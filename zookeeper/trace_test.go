@@ -2,6 +2,7 @@ package zookeeper_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/zookeeper"
@@ -9,5 +10,5 @@ import (
 
 func TestHeartbeatsAreTraced(t *testing.T) {
 	t.Parallel()
-	coordtest.TracesHeartbeats(t, open(t, zookeeper.Options{}, server(t)), "traced")
+	coordtest.TracesHeartbeats(t, open(t, zookeeper.Options{TTL: 8 * time.Second}, server(t)), "traced")
 }

@@ -51,7 +51,7 @@ func begin(t *testing.T, j *journal, id string, config *rest.Config, o manager.O
 	if err := m.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		select {
 		case <-m.Elected():
-		case <-time.After(time.Second): // client-go's closes it when all runnables have been started
+		case <-time.After(besideAgain): // client-go's closes it when all runnables have been started
 			t.Errorf("%s works, and is not elected", id)
 		}
 		j.note("%s begins", id)

@@ -29,11 +29,11 @@ import (
 var coordinators = []struct {
 	scheme string
 	start  func(t *testing.T) (addr string)
-	params string // a short session time
+	ttl    time.Duration // a short session time
 }{
-	{"zookeeper", func(t *testing.T) string { return coordtest.SharedZooKeeper(t).Addrs()[0] }, "ttl=2s"},
-	{"etcd", func(t *testing.T) string { return coordtest.NewEtcd(t, nil).Addrs()[0] }, "ttl=2s"},
-	{"consul", func(t *testing.T) string { return coordtest.NewConsul(t, nil).Addrs()[0] }, "ttl=1s"}, // Consul ends a session after twice that
+	{"zookeeper", func(t *testing.T) string { return coordtest.SharedZooKeeper(t).Addrs()[0] }, 2 * time.Second},
+	{"etcd", func(t *testing.T) string { return coordtest.NewEtcd(t, nil).Addrs()[0] }, 2 * time.Second},
+	{"consul", func(t *testing.T) string { return coordtest.NewConsul(t, nil).Addrs()[0] }, time.Second}, // Consul ends a session after twice that
 }
 
 // TestCoordinators says of each coordinator what the command promises of all.
@@ -41,7 +41,9 @@ func TestCoordinators(t *testing.T) {
 	for _, c := range coordinators {
 		t.Run(c.scheme, func(t *testing.T) {
 			t.Parallel()
-			url := c.scheme + "://" + c.start(t) + "/command?" + c.params
+			addr := c.start(t)
+			short := fmt.Sprintf("%s://%s/command?ttl=%v", c.scheme, addr, c.ttl)
+			url := fmt.Sprintf("%s://%s/command?ttl=%v&connect=30s", c.scheme, addr, 4*c.ttl) // a slow machine ends no session
 			t.Run("demo", func(t *testing.T) {
 				code, stdout, stderr := here("--url", url, "demo", "--hold", "1ms")
 				if code != 0 || !strings.Contains(stdout, "4 exits woke 4 candidates") {
@@ -49,22 +51,24 @@ func TestCoordinators(t *testing.T) {
 				}
 			})
 			t.Run("TERM", func(t *testing.T) { takesOver(t, url, syscall.SIGTERM, 143) })
-			t.Run("KILL", func(t *testing.T) { takesOver(t, url, syscall.SIGKILL, -9) })
-			t.Run("STOP", func(t *testing.T) { standsStill(t, url) })
-			t.Run("waiter STOP", func(t *testing.T) { waiterStandsStill(t, url) })
-			t.Run("looking", func(t *testing.T) { looksOnly(t, c.scheme, addrOf(url)) })
-			t.Run("recipes", func(t *testing.T) { shares(t, url) })
+			t.Run("looking", func(t *testing.T) { looksOnly(t, c.scheme, addr) })
 			t.Run("page", func(t *testing.T) { pausesOnPage(t, url) })
 			t.Run("lines", func(t *testing.T) { listsLines(t, url) })
-			t.Run("conformance", func(t *testing.T) { conforms(t, url) })
+			t.Run("conformance", func(t *testing.T) { conforms(t, short) })
+			// These wait for the ends of sessions, beside one another.
+			for name, waits := range map[string]func(t *testing.T, url string){
+				"KILL":        func(t *testing.T, url string) { takesOver(t, url, syscall.SIGKILL, -9) },
+				"STOP":        standsStill,
+				"waiter STOP": waiterStandsStill,
+				"recipes":     shares,
+			} {
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					waits(t, url)
+				})
+			}
 		})
 	}
-}
-
-func addrOf(url string) string {
-	_, rest, _ := strings.Cut(url, "://")
-	addr, _, _ := strings.Cut(rest, "/")
-	return addr
 }
 
 // looksOnly checks that commands that look at what nobody has used make nothing there, not even the
@@ -157,7 +161,7 @@ func takesOver(t *testing.T, url string, sig syscall.Signal, code int) {
 		t.Errorf("token %d after %d: tokens must grow", t2, t1)
 	}
 	first.nothingLeft()
-	if code, stdout, stderr := here("--url", url, "leader", name); code != 0 || stdout != "web-2\n" {
+	if code, stdout, stderr := here("--url", url, "--timeout", "1m", "leader", name); code != 0 || stdout != "web-2\n" {
 		t.Errorf("leader: exit code %d, output %q, standard error %q", code, stdout, stderr)
 	}
 	second.signal(syscall.SIGTERM)
@@ -175,11 +179,11 @@ func takesOver(t *testing.T, url string, sig syscall.Signal, code int) {
 // shares checks a record, and that an item and a presence go with a process that was killed.
 func shares(t *testing.T, url string) {
 	name := coordtest.Name(t)
-	code, version, stderr := here("--url", url, "set", "--at", "absent", name+"/r", "old")
+	code, version, stderr := here("--url", url, "--timeout", "1m", "set", "--at", "absent", name+"/r", "old")
 	if code != 0 {
 		t.Fatalf("set: exit code %d, standard error %s", code, stderr)
 	}
-	here("--url", url, "set", "--at", strings.TrimSpace(version), name+"/r", "new")
+	here("--url", url, "--timeout", "1m", "set", "--at", strings.TrimSpace(version), name+"/r", "new")
 	checkOutput(t, []string{"--url", url, "get", name + "/r"}, 0, "new")
 	checkOutput(t, []string{"--url", url, "delete", name + "/r"}, 0, "")
 
@@ -210,7 +214,7 @@ func shares(t *testing.T, url string) {
 func TestRestartOutlastsAnOutage(t *testing.T) {
 	t.Parallel()
 	e := coordtest.NewEtcd(t, nil)
-	p := start(t, "--url", "etcd://"+e.Addrs()[0]+"/command?ttl=1s&connect=200ms", "run", "--restart", coordtest.Name(t), "--", "sh", "-c", "echo runs; exec sleep 1000")
+	p := start(t, "--url", "etcd://"+e.Addrs()[0]+"/command?ttl=6s&connect=1s", "run", "--restart", coordtest.Name(t), "--", "sh", "-c", "echo runs; exec sleep 1000")
 	p.line("runs")
 	first := p.event("started").Token
 	e.Kill()
@@ -236,17 +240,17 @@ func TestRestartOutlastsAnOutage(t *testing.T) {
 func TestCutoverTakesTheDeadlineAway(t *testing.T) {
 	t.Parallel()
 	name := coordtest.Name(t)
-	from, to := "etcd://"+coordtest.NewEtcd(t, nil).Addrs()[0]+"/command?ttl=2s", localURL(t)
+	from, to := "etcd://"+coordtest.NewEtcd(t, nil).Addrs()[0]+"/command?ttl=6s&connect=30s", localURL(t)
 	p := start(t, "--url", migrate.BothURL(from, to)+"&begin=true", "run", name, "--", "sh", "-c", "echo runs; exec sleep 1000")
 	p.line("runs")
 	p.event("started")
-	if code, _, stderr := here("migrate", "cutover", name, "--from", from, "--to", to, "--yes"); code != 0 {
+	if code, _, stderr := here("--timeout", "1m", "migrate", "cutover", name, "--from", from, "--to", to, "--yes"); code != 0 {
 		t.Fatalf("cutover: exit code %d, standard error: %s", code, stderr)
 	}
 	select {
 	case e := <-p.events:
 		t.Fatalf("after the cutover: %+v", e)
-	case <-time.After(4 * time.Second): // twice the session time; it can miss a mistake, but never report one that is none
+	case <-time.After(12 * time.Second): // twice the session time; it can miss a mistake, but never report one that is none
 	}
 	p.signal(syscall.SIGTERM)
 	p.exits(143)
@@ -299,11 +303,11 @@ func conforms(t *testing.T, url string) {
 		t.Errorf("a second run: exit code %d, standard error %s", code, stderr)
 	}
 	// What is there already is not touched.
-	if code, _, stderr := here("--url", url, "fence", prefix+"/e", "--at-least", "7"); code != 0 {
+	if code, _, stderr := here("--url", url+"&connect=30s", "--timeout", "1m", "fence", prefix+"/e", "--at-least", "7"); code != 0 {
 		t.Fatal(stderr)
 	}
 	for range 2 {
-		code, stdout, stderr := here("--url", url, "conformance", "--prefix", prefix, "--rule", "L1.end")
+		code, stdout, stderr := here("--url", url+"&connect=30s", "--timeout", "1m", "conformance", "--prefix", prefix, "--rule", "L1.end")
 		if code != ui.ExitFailed || stdout != "" || !strings.Contains(stderr, "something is stored under "+prefix) {
 			t.Errorf("with something under the prefix: exit code %d, output %q, standard error %q", code, stdout, stderr)
 		}

@@ -17,7 +17,7 @@ import (
 func TestGhosts(t *testing.T) {
 	t.Parallel()
 	addr := coordtest.NewConsul(t, nil).Addrs()[0]
-	url := "consul://" + addr + "/app"
+	url := "consul://" + addr + "/app?connect=30s"
 	key := func(line, end string) string { return line + "/00000000-0000-0000-0000-00000000000" + end }
 	put := func(key, value string) { // as an import does
 		t.Helper()

@@ -36,14 +36,15 @@ func TestHooksRunInOrder(t *testing.T) {
 // A hook that fails, or takes too long, keeps the command from being started. What it began is ended, and
 // the other hook can tidy up.
 func TestHookOnElectedFails(t *testing.T) {
+	t.Parallel()
 	url := localURL(t)
-	for _, tt := range []struct{ name, hook, says string }{
-		{"it fails", "exit 3", "exit code is 3"},
-		{"it dies", "kill -KILL $$", "SIGKILL"},
-		{"it hangs", "trap '' TERM; sleep 1000", "within 300ms (--grace)"},
+	for _, tt := range []struct{ name, grace, hook, says string }{
+		{"it fails", "1m", "exit 3", "exit code is 3"},
+		{"it dies", "1m", "kill -KILL $$", "SIGKILL"},
+		{"it hangs", "3s", "trap '' TERM; sleep 1000", "within 3s (--grace)"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p := start(t, "--url", url, "run", "--grace", "300ms", "--on-elected", tt.hook, "--on-lost", "echo tidy", "reports", "--", "echo", "never")
+			p := start(t, "--url", url, "run", "--grace", tt.grace, "--on-elected", tt.hook, "--on-lost", "echo tidy", "reports", "--", "echo", "never")
 			if e := p.event("hook"); e.Hook != "on-elected" || !strings.Contains(e.Cause, tt.says) {
 				t.Errorf("%+v, want that on-elected failed: %s", e, tt.says)
 			}
@@ -123,11 +124,11 @@ func TestHookOnLostForReasonsOfOthers(t *testing.T) {
 // A hook that hangs delays no stop of the command, and is ended itself.
 func TestHookOnLostHangs(t *testing.T) {
 	t.Parallel()
-	p, log := strike(t, "cut", time.Second, `trap '' TERM; echo ready; while :; do echo work >>$LOG; sleep 0.005; done`,
-		"--grace", "300ms", "--on-lost", `echo "lost: $SUCCESSION_REASON"; trap '' TERM; sleep 1000`)
+	p, log := strike(t, "cut", 10*time.Second, `trap '' TERM; echo ready; while :; do echo work >>$LOG; sleep 0.005; done`,
+		"--grace", "3s", "--on-lost", `echo "lost: $SUCCESSION_REASON"; trap '' TERM; sleep 1000`)
 	p.line("lost: no confirmation from the coordinator before the deadline")
 	p.exits(ui.ExitLost)
-	if e := p.event("hook"); e.Hook != "on-lost" || !strings.Contains(e.Cause, "within 300ms") {
+	if e := p.event("hook"); e.Hook != "on-lost" || !strings.Contains(e.Cause, "within 3s") {
 		t.Errorf("%+v, want that the hook took too long", e)
 	}
 	p.nothingLeft()

@@ -29,19 +29,19 @@ clusters: [{name: c, cluster: {server: "https://`+k.Addrs()[0]+`", certificate-a
 users: [{name: c, user: {token: `+coordtest.KubernetesToken+`}}], contexts: [{name: c, context: {cluster: c, user: c}}]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	url := "kubernetes://default/app?ttl=3s&kubeconfig=" + config
+	url := "kubernetes://default/app?connect=30s&kubeconfig=" + config
 	prints := func(want string, args ...string) {
 		t.Helper()
 		if out, err := printed(args...); err != nil || !strings.Contains(out, want) {
 			t.Errorf("succession %s: %v\n%s\nwant %q", strings.Join(args, " "), err, out, want)
 		}
 	}
-	prints("", "set", "greeting", "hello", "--url", url)
-	prints("hello", "get", "greeting", "--url", url)
-	prints("led", "run", "e", "--url", url, "--", "echo", "led")
-	prints("", "set", "app/greeting", "hello", "--url", url)
+	prints("", "set", "greeting", "hello", "--url", url, "--timeout", "1m")
+	prints("hello", "get", "greeting", "--url", url, "--timeout", "1m")
+	prints("led", "run", "e", "--url", url, "--timeout", "1m", "--", "echo", "led")
+	prints("", "set", "app/greeting", "hello", "--url", url, "--timeout", "1m")
 	offers(t, "app/greeting", "get", "--url", url, "app/gr")
-	prints(" 0 failed", "conformance", "--url", url, "--faults", "all", "--rule", "L1.end", "--rule", "L1.lost-answer", "--rule", "L3.cut", "--rule", "Fault.mute")
+	conformsInShort(t, url+"&ttl=3s")
 }
 
 func TestKubernetesRights(t *testing.T) {

@@ -85,7 +85,7 @@ func lineOf(t *testing.T, ids ...string) (url string, leader *elect.Term) {
 
 func checkOutput(t *testing.T, args []string, wantCode int, want string) {
 	t.Helper()
-	code, stdout, stderr := here(args...)
+	code, stdout, stderr := here(append([]string{"--timeout", "1m"}, args...)...)
 	if code != wantCode || stdout != want {
 		t.Errorf("%s: exit code %d, want %d; output\n%s\nwant\n%s\nstandard error: %s", args, code, wantCode, stdout, want, stderr)
 	}

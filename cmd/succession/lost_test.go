@@ -119,7 +119,7 @@ func TestLossIsTermThenKillBeforeAnotherLeads(t *testing.T) {
 		(trap '' TERM; work grandchild) &
 		echo ready
 		work child`
-	p, log := strike(t, "cut", time.Second, script, "--grace", "300ms")
+	p, log := strike(t, "cut", 10*time.Second, script, "--grace", "3s")
 	p.exits(ui.ExitLost)
 	if got, want := p.rest(), []string{"coordinator", "elected", "started", "lost", "killing", "ended", "resigned"}; !slices.Equal(got, want) {
 		t.Errorf("events %q, want %q", got, want)
@@ -149,7 +149,7 @@ func TestCommandDoesNotOutliveItsSession(t *testing.T) {
 func TestLossStopsAWillingCommandWithTerm(t *testing.T) {
 	t.Parallel()
 	const script = `trap 'echo stopping; exit 5' TERM; echo ready; while :; do sleep 0.005; done`
-	p, log := strike(t, "cut", 4*time.Second, script)
+	p, log := strike(t, "cut", 10*time.Second, script, "--grace", "4s")
 	p.line("stopping")
 	p.exits(ui.ExitLost) // not 5: the leadership is what the caller has to know of
 	if got, want := p.rest(), []string{"coordinator", "elected", "started", "lost", "ended", "resigned"}; !slices.Equal(got, want) {
@@ -163,7 +163,7 @@ func TestLossStopsAWillingCommandWithTerm(t *testing.T) {
 func TestLossReachesACommandThatStandsStill(t *testing.T) {
 	t.Parallel()
 	const script = `trap 'echo stopping; exit 5' TERM; echo ready; kill -STOP $$; while :; do sleep 0.005; done`
-	p, _ := strike(t, "cut", 4*time.Second, script)
+	p, _ := strike(t, "cut", 10*time.Second, script, "--grace", "4s")
 	p.line("stopping")
 	p.exits(ui.ExitLost)
 }

@@ -29,7 +29,7 @@ const asCommand = "SUCCESSION_TEST_AS_COMMAND"
 const inProcess = "SUCCESSION_TEST_IN_PROCESS"
 
 // patience is how long a test waits for what must come.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 func TestMain(m *testing.M) {
 	connect.InProcess = os.Getenv(inProcess) != ""

@@ -49,7 +49,7 @@ func TestRollingUpgrade(t *testing.T) {
 	t.Parallel()
 	file := buildEarlier(t)
 	was := func(args ...string) *exec.Cmd { return exec.Command(file, args...) }
-	url := "etcd://" + coordtest.NewEtcd(t, nil).Addrs()[0] + "/rolling?ttl=2s"
+	url := "etcd://" + coordtest.NewEtcd(t, nil).Addrs()[0] + "/rolling?ttl=8s&connect=30s"
 	t.Run("upgrade", func(t *testing.T) { rolls(t, url, was, command) })
 	t.Run("back", func(t *testing.T) { rolls(t, url, command, was) })
 	t.Run("records", func(t *testing.T) {
@@ -86,7 +86,7 @@ func rolls(t *testing.T, url string, from, to func(...string) *exec.Cmd) {
 		}
 		token = e.Token
 		for _, version := range []func(...string) *exec.Cmd{from, to} {
-			sees(t, version("--url", url, "watch", name), fmt.Sprintf("%s is at work, token %d", ids[i], token))
+			sees(t, version("--url", url, "--timeout", "1m", "watch", name), fmt.Sprintf("%s is at work, token %d", ids[i], token))
 		}
 		p.signal([]syscall.Signal{syscall.SIGTERM, syscall.SIGKILL}[i%2])
 	}
@@ -115,7 +115,7 @@ func reads(t *testing.T, url string, writer, reader func(...string) *exec.Cmd) {
 	name := coordtest.Name(t)
 	does := func(version func(...string) *exec.Cmd, want string, args ...string) {
 		t.Helper()
-		out, err := version(append([]string{"--url", url}, args...)...).Output()
+		out, err := version(append([]string{"--url", url, "--timeout", "1m"}, args...)...).Output()
 		if err != nil || want != "" && string(out) != want {
 			t.Errorf("%q: %v, output %q, want %q", args, err, out, want)
 		}

@@ -85,7 +85,7 @@ func TestRunExits124(t *testing.T) {
 	url := localURL(t)
 	leader := start(t, "--url", url, "run", "--id", "web-1", "reports", "--", "sleep", "1000")
 	leader.event("started")
-	waiter := start(t, "--url", url, "run", "--wait", "2s", "reports", "--", "echo", "never")
+	waiter := start(t, "--url", url, "run", "--wait", "8s", "reports", "--", "echo", "never")
 	if e := waiter.event("waiting"); e.Behind != "web-1" {
 		t.Errorf("waits behind %q, want web-1", e.Behind)
 	}
@@ -330,6 +330,7 @@ func parentOf(t *testing.T, pid string) (int, bool) {
 }
 
 func TestWhatTheCommandLeavesBehindIsStoppedFirst(t *testing.T) {
+	t.Parallel()
 	url := localURL(t)
 	for _, tt := range []struct {
 		name, grace, script, says string
@@ -341,7 +342,7 @@ func TestWhatTheCommandLeavesBehindIsStoppedFirst(t *testing.T) {
 			"stopped", []string{"ended", "resigned"},
 		},
 		{
-			"it has to be killed", "200ms",
+			"it has to be killed", "3s",
 			`setsid sh -c 'trap "echo deaf" TERM; echo ready; while :; do sleep 0.01; done' & read line; exit 3`,
 			"deaf", []string{"ended", "killing", "resigned"},
 		},

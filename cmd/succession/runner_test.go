@@ -232,7 +232,7 @@ func standsStill(t *testing.T, url string) {
 	first := candidate(t, log, url, "web-1", name, writes)
 	first.pids()
 	// Longer than a session: the command of one that is well goes on.
-	second := candidate(t, log, url, "web-2", name, follows+"; sleep 2.5")
+	second := candidate(t, log, url, "web-2", name, follows+"; sleep 9")
 	second.event("waiting")
 	first.stop()
 	second.line("runs")

@@ -108,11 +108,15 @@ func (a *Arena) Candidate(id string) *Candidate {
 // Dismiss ends all workers, who must end in good order, and of whom nothing may be left.
 func (a *Arena) Dismiss() {
 	a.Say("everybody leaves")
+	since := a.Now()
 	var all sync.WaitGroup
 	for _, c := range a.Candidates {
 		all.Go(func() {
-			if err := c.process().quit(QuitLimit); err != nil {
-				a.Fail("end", "%s: %v; see %s.%d.log", c.ID, err, c.ID, c.runs)
+			switch unclosed, err := c.end(); {
+			case unclosed:
+				a.FailSince(since, Unclosed, "%v", err)
+			case err != nil:
+				a.Fail("end", "%v", err)
 			}
 		})
 	}

@@ -148,14 +148,22 @@ func (c *Candidate) Crash() {
 
 // Retire ends the worker in good order, and notes that it has left.
 func (c *Candidate) Retire() error {
-	if err := c.process().quit(QuitLimit); err != nil {
-		var status interface{ ExitCode() int }
-		if !errors.As(err, &status) || status.ExitCode() != exitUnclosed {
-			return fmt.Errorf("%s: %w; see %s.%d.log", c.ID, err, c.ID, c.runs)
-		}
+	if unclosed, err := c.end(); err != nil && !unclosed {
+		return err
 	}
 	c.left("ended")
 	return nil
+}
+
+// end ends the worker in good order. It reports whether nothing was wrong with that but what the coordinator did not answer.
+func (c *Candidate) end() (unclosed bool, err error) {
+	err = c.process().quit(QuitLimit)
+	if err == nil {
+		return false, nil
+	}
+	var status interface{ ExitCode() int }
+	unclosed = errors.As(err, &status) && status.ExitCode() == exitUnclosed
+	return unclosed, fmt.Errorf("%s: %w; see %s.%d.log", c.ID, err, c.ID, c.runs)
 }
 
 // left notes that the candidate has left all lines, as far as it is concerned.

@@ -9,8 +9,14 @@ import (
 	"github.com/succession-dev/succession/internal/history"
 )
 
-// Stuck is the rule of [Arena.FailSince] that somebody leads in time.
-const Stuck history.Rule = "stuck"
+// The rules of [Arena.FailSince] that are about time.
+const (
+	Stuck    history.Rule = "stuck"    // somebody leads in time
+	Unclosed history.Rule = "unclosed" // who ends in good order can still tell the coordinator, and stands nowhere then
+)
+
+// CloseLimit is how long drivers wait for the coordinator when they are closed.
+const CloseLimit = 2 * time.Second
 
 // Judged divides what was found. What a busy machine may have made is not judged: a violation of a rule about time, at a time that was
 // disturbed. Judged says so of each. The rules about time are the keys of spare, which has what their bounds leave to the

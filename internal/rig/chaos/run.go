@@ -106,8 +106,9 @@ func (r *run) play(ctx context.Context) (records map[string]string, err error) {
 	}
 	r.Say("the faults are over; everybody is to lead again")
 	r.rotate(ctx)
+	since := r.Now()
 	r.Dismiss()
-	return r.look(ctx)
+	return r.look(ctx, since)
 }
 
 // draw draws the schedule and prints it.
@@ -207,8 +208,8 @@ func (r *run) rotate(ctx context.Context) {
 // rotation is how long each leads before its turn is over.
 const rotation = time.Second
 
-// look returns what the records hold, and finds fault with a line that is not empty.
-func (r *run) look(ctx context.Context) (map[string]string, error) {
+// look returns what the records hold, and finds fault with a line that is not empty, since everybody was to leave.
+func (r *run) look(ctx context.Context, since time.Duration) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
 	s, err := r.c.Observer.Session(ctx)
@@ -218,6 +219,8 @@ func (r *run) look(ctx context.Context) (map[string]string, error) {
 	if err := s.Refresh(ctx); err != nil {
 		return nil, err
 	}
+	died, cancel := context.WithTimeout(ctx, r.c.Vacancy())
+	defer cancel()
 	records := make(map[string]string)
 	for _, election := range r.Elections {
 		line, err := s.Line(ctx, election)
@@ -225,7 +228,13 @@ func (r *run) look(ctx context.Context) (map[string]string, error) {
 			return nil, err
 		}
 		for _, m := range line.Members {
-			r.Fail("ghost", "%s stands in %s as %s (position %d), and everybody has left", m.Value, election, m.Key, m.Position)
+			rule := arena.Unclosed
+			if err := s.Gone(died, m); died.Err() != nil {
+				rule = "ghost"
+			} else if err != nil {
+				return nil, err
+			}
+			r.FailSince(since, rule, "%s stands in %s as %s (position %d), and everybody has left", m.Value, election, m.Key, m.Position)
 		}
 		for _, target := range []string{worker.Counter, worker.Last} {
 			record, err := s.Get(ctx, worker.Record(target, election))

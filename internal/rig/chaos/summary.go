@@ -36,7 +36,7 @@ func (r *run) report(records map[string]string) (*Report, error) {
 		Options: r.o, Evidence: e, Missing: r.missing(e.History),
 	}
 	out.Violations, out.NotJudged = r.Judged(append(r.Found(), e.Check()...), map[history.Rule]time.Duration{
-		history.Vacancy: evidence.Recovery, arena.Stuck: evidence.Recovery, evidence.Told: evidence.Recovery, history.Late: 0,
+		history.Vacancy: evidence.Recovery, arena.Stuck: evidence.Recovery, evidence.Told: evidence.Recovery, history.Late: 0, arena.Unclosed: arena.CloseLimit,
 	})
 	title := fmt.Sprintf("%s, %v of faults, seed %d", r.o.On, r.o.For, r.o.Seed)
 	err = evidence.Create(r.Dir, "timeline.svg", func(w io.Writer) error { return e.History.SVG(w, title, out.Violations) })

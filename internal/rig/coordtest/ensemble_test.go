@@ -68,7 +68,7 @@ func leader(t *testing.T, z *coordtest.ZooKeeper, not *coordtest.Server) *coordt
 // eventually waits until cond is true of a server, which no event tells.
 func eventually(t *testing.T, what string, cond func(context.Context) bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

@@ -11,5 +11,9 @@ import (
 // checkLeaks fails the test if goroutines are left when all has been closed.
 func checkLeaks(t *testing.T) {
 	before := goleak.IgnoreCurrent()
-	t.Cleanup(func() { goleak.VerifyNone(t, before, coordtest.IgnoreServers()) })
+	t.Cleanup(func() {
+		if err := coordtest.Leaks(before, coordtest.IgnoreServers()); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -48,7 +48,9 @@ func TestIsolate(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			c := tt.start(t)
-			old, err := c.Leader(t.Context())
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			old, err := c.LeaderAfter(ctx, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,8 +58,6 @@ func TestIsolate(t *testing.T) {
 			if err := c.Isolate(old); err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-			defer cancel()
 			now, err := c.LeaderAfter(ctx, old)
 			if err != nil {
 				t.Fatal(err)

@@ -15,7 +15,11 @@ func TestPostgres(t *testing.T) {
 	ctx := t.Context()
 	serves := func(want bool) {
 		t.Helper()
-		limit, cancel := context.WithTimeout(ctx, time.Second)
+		bound := time.Second
+		if want {
+			bound = time.Minute
+		}
+		limit, cancel := context.WithTimeout(ctx, bound)
 		defer cancel()
 		if err := p.serves(limit, s.Addr()); (err == nil) != want {
 			t.Fatalf("it serves: %v; want %t", err, want)

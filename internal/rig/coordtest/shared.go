@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
@@ -51,12 +52,22 @@ func Main(m *testing.M, parallel int, end ...func()) {
 		end()
 	}
 	if code == 0 {
-		if err := goleak.Find(); err != nil {
+		if err := Leaks(); err != nil {
 			fmt.Fprintln(os.Stderr, "goroutines are left after the tests:", err)
 			code = 1
 		}
 	}
 	os.Exit(code)
+}
+
+// Leaks finds goroutines that are left. It looks again for a while, as nothing tells that one has ended.
+func Leaks(options ...goleak.Option) (err error) {
+	for began := time.Now(); time.Since(began) < 20*time.Second; {
+		if err = goleak.Find(options...); err == nil {
+			break
+		}
+	}
+	return err
 }
 
 // SharedZooKeeper returns a ZooKeeper of one server that all tests of the binary

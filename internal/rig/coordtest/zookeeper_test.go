@@ -309,7 +309,7 @@ func processes(t *testing.T, dir string) (n int) {
 
 func client(t *testing.T, addrs ...string) *zk.Conn {
 	t.Helper()
-	c, _, err := zk.Connect(addrs, 5*time.Second, zk.WithLogger(discard{}))
+	c, _, err := zk.Connect(addrs, 30*time.Second, zk.WithLogger(discard{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -323,22 +323,37 @@ func (discard) Printf(string, ...any) {}
 
 func write(t *testing.T, addr, path string) {
 	t.Helper()
-	c := client(t, addr)
-	defer c.Close()
-	if _, err := c.Create(path, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
-		t.Fatal(err)
-	}
+	ask(t, addr, func(c *zk.Conn) error {
+		_, err := c.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
+		if errors.Is(err, zk.ErrNodeExists) { // an earlier request has done it
+			return nil
+		}
+		return err
+	})
 }
 
-func exists(t *testing.T, addr, path string) bool {
+func exists(t *testing.T, addr, path string) (ok bool) {
+	t.Helper()
+	ask(t, addr, func(c *zk.Conn) (err error) {
+		ok, _, err = c.Exists(path)
+		return err
+	})
+	return ok
+}
+
+// ask sends a request to the server, again while the connection is lost: it may have no quorum for a moment.
+func ask(t *testing.T, addr string, request func(*zk.Conn) error) {
 	t.Helper()
 	c := client(t, addr)
 	defer c.Close()
-	ok, _, err := c.Exists(path)
+	var err error
+	eventually(t, "the server answers", func(context.Context) bool {
+		err = request(c)
+		return !errors.Is(err, zk.ErrConnectionClosed) && !errors.Is(err, zk.ErrNoServer)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ok
 }
 
 func fourLetter(t *testing.T, addr, command string) string {

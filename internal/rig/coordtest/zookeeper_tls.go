@@ -123,7 +123,8 @@ func (z *SecureZooKeeper) handshake(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, zookeeperStart)
 	defer cancel()
 	conn, err := dialer.DialContext(ctx, "tcp", z.SecureAddr)
-	for errors.Is(err, syscall.ECONNREFUSED) && backoff.Sleep(ctx, probeInterval) == nil { // the other port serves first
+	// The other port serves first, and a connection may be closed while this one begins to.
+	for (errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, io.EOF)) && backoff.Sleep(ctx, probeInterval) == nil {
 		conn, err = dialer.DialContext(ctx, "tcp", z.SecureAddr)
 	}
 	if err != nil {

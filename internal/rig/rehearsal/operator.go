@@ -128,7 +128,7 @@ func (r *rehearsal) leg(ctx context.Context, from, to *ground, stormy bool) (err
 	l.Moved = r.Now()
 	if !stormy {
 		if after, ok := r.Live.Leader(r.Elections[0]); !ok || after.Token != before.Token {
-			r.Fail("cutover", "%s (token %d) led before it, and not after", before.Candidate, before.Token)
+			r.FailSince(l.Asked, "cutover", "%s (token %d) led before it, and not after", before.Candidate, before.Token)
 		}
 		if err := r.follow(ctx, l.Asked); err != nil {
 			return err
@@ -254,6 +254,7 @@ func (r *rehearsal) operate(ctx context.Context, from, to *ground, step string, 
 			kills--
 			life = max(1, n.between(0, commandMiddle))
 		}
+		since := r.Now()
 		code, said, err := r.command(ctx, life, step, from, to)
 		switch {
 		case err != nil:
@@ -269,7 +270,7 @@ func (r *rehearsal) operate(ctx context.Context, from, to *ground, step string, 
 		}
 		r.Say("%s: exit code %d; see operator.log", step, code)
 		if n == nil {
-			r.Fail("step", "%s ended with exit code %d, and nothing was in its way; see operator.log", step, code)
+			r.FailSince(since, "step", "%s ended with exit code %d, and nothing was in its way; see operator.log", step, code)
 		}
 		if err := backoff.Sleep(ctx, time.Second); err != nil {
 			return fmt.Errorf("%s: %w; see operator.log", step, err)

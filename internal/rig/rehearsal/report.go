@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/internal/history"
+	"github.com/succession-dev/succession/internal/rig/arena"
 	"github.com/succession-dev/succession/internal/rig/evidence"
 	"github.com/succession-dev/succession/internal/rig/worker"
 )
@@ -38,7 +39,7 @@ func (r *rehearsal) report() (*Report, error) {
 	}
 	out := &Report{Options: r.o, Course: r.course, Evidence: e, marks: r.marks.History().Faults}
 	out.Violations, out.NotJudged = r.Judged(append(r.Found(), out.Check()...), map[history.Rule]time.Duration{
-		history.Vacancy: aftermath, Slow: busy, history.Late: 0,
+		history.Vacancy: aftermath, Slow: busy, history.Late: 0, "step": busy, "cutover": busy, arena.Unclosed: arena.CloseLimit,
 	})
 	if err := out.drawAll(); err != nil {
 		return nil, err
