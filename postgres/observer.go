@@ -21,6 +21,7 @@ type observer struct {
 	since clock.Instant // when the first answer of this life came
 	seen  map[string]sight
 	wide  int
+	gone  int  // were silent for so long that they were ended, since the last answer
 	alarm bool // one is silent, or may be
 }
 
@@ -65,9 +66,12 @@ func (o *observer) see(now clock.Instant, ttl time.Duration, life, others string
 		next[id] = at
 	}
 	o.seen = next // other sessions observe those that have left the window
-	switch n := len(next); {
-	case silent > n/2:
-		o.wide = min(8*n, widest)
+	silent += o.gone
+	all := len(next) + o.gone // whose session time is shorter than that from one answer to the next may be ended between the two
+	o.gone = 0
+	switch {
+	case silent > 0 && silent >= all-silent:
+		o.wide = min(8*len(next), widest)
 	case silent == 0 && unknown == 0:
 		o.wide = narrow
 	}
@@ -106,6 +110,7 @@ func (o *observer) due(now clock.Instant, most time.Duration) (ids, beats []stri
 			o.seen[id] = at
 		}
 	}
+	o.gone += len(ids)
 	return ids, beats, next
 }
 

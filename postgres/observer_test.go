@@ -46,6 +46,32 @@ func TestObserver(t *testing.T) {
 	}
 }
 
+// If those that it observes are ended before its own next heartbeat, as their session time is shorter, it looks at more of them too.
+func TestObserverOfShorterSessions(t *testing.T) {
+	const ttl = 10 * time.Second
+	var o observer
+	answer := func(first, beat int) {
+		var others []string
+		for i := range narrow {
+			others = append(others, fmt.Sprintf("%08d%s %d %d", first+i, idA[8:], beat, ttl.Milliseconds()))
+		}
+		o.see(clock.Now(), 4*ttl, "1", strings.Join(others, ","))
+	}
+	answer(0, 1)
+	clock.Suspend(ttl * 21 / 20)
+	if ids, _, _ := o.due(clock.Now(), ttl); len(ids) != narrow {
+		t.Fatalf("the time of %d has come, want %d", len(ids), narrow)
+	}
+	answer(narrow, 1)
+	if o.window() <= narrow {
+		t.Errorf("it looks at %d, and all that it looked at before were silent", o.window())
+	}
+	answer(narrow, 2)
+	if o.window() != narrow {
+		t.Errorf("it looks at %d, and all of them live", o.window())
+	}
+}
+
 func FuzzParseOther(f *testing.F) {
 	for _, text := range []string{idA + " 1 1000", idA + " -1 1000", idA + " 1 -1", idA + " 1 9999999999", "", ",", idA, idA + " 1 0"} {
 		f.Add(text)

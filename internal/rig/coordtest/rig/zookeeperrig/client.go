@@ -185,12 +185,12 @@ func (c *Client) LoseAnswer() {
 // moment before, ZooKeeper does what is guarded by the name of a member if another one has the name meanwhile, as package zookeeper
 // says.
 func (c *Client) HoldBack(skip int) (held func() bool, release func()) {
-	held, release = c.proxy.HoldBack(skip, changes)
+	held, deliver := c.proxy.HoldBack(skip, changes)
 	return held, func() {
 		ctx, cancel := context.WithTimeout(c.life, time.Second)
 		defer cancel()
 		_ = c.proxy.Wait(ctx, func(s proxy.Stats) bool { return s.Held == 0 })
-		release()
+		deliver()
 	}
 }
 
