@@ -33,10 +33,10 @@
 // priority, in this session, and until they have ended, only idle lanes run anything: a compiler would disturb what is judged
 // by time, and be disturbed. If a command fails, the run fails, and so do the programs that wait for it. All others run.
 //
-// With --passed, gotest notes in the user's cache folder what passes. With --again it does so too, and does not run what has
-// passed before, on this commit or on an earlier one, if it were the same again: a program with the same contents, for which all that it has read of
-// this repository is as it was, and all files but those of Go and Markdown; and a command on the same files. A program that looks for Go, as it
-// builds others, has read all files. The words behind either are the names of commands whose success depends on the files
+// With --passed, gotest notes in the user's cache folder what passes. With --again it does so too, and leaves out what has
+// passed before, on this commit or on an earlier one, and would do the same again. A command would if all files are as they were. A
+// program would if its own contents are, what it has read of this repository, and all files that are neither Go nor Markdown, as
+// servers read some. A program that looks for Go builds others, and counts as one that has read all files. The words behind either are the names of commands whose success depends on the files
 // alone; others are not noted. Nor is a program in which a rule could not be judged, or a test was skipped for another reason
 // than that the rule is impossible, not wired or waived. If a file is not as in the commit, gotest notes nothing, and says
 // so.

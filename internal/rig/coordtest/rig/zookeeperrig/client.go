@@ -181,9 +181,8 @@ func (c *Client) LoseAnswer() {
 }
 
 // HoldBack implements [rig.Client]. The server closes the connection that has carried the write when the client has
-// moved its session to another, or the session has ended. The write is released after that, if it comes within a second: in the
-// moment before, ZooKeeper does what is guarded by the name of a member if another one has the name meanwhile, as package zookeeper
-// says.
+// moved its session to another, or the session has ended. The release waits for that, a second at most. If the write
+// arrived before, ZooKeeper would do it where another member has the guarding member's name by then; package zookeeper says so.
 func (c *Client) HoldBack(skip int) (held func() bool, release func()) {
 	held, deliver := c.proxy.HoldBack(skip, changes)
 	return held, func() {
