@@ -80,10 +80,14 @@ func counted(t *testing.T, addr string, ttl time.Duration) (*consul.Backend, fun
 // tells the next, and nobody else.
 func TestWaitersOfOneSession(t *testing.T) {
 	t.Parallel()
-	const n = 30
+	const n, fence = 30, 1
 	addr, name := server(t), coordtest.Name(t)
 	b, counts := counted(t, addr, time.Hour)
 	s := sessionOf(t, b)
+	// The leader waits for the header's key. If there were none, Consul would wake it for the keys of other tests.
+	if _, err := s.Put(t.Context(), name, backend.Header{Fence: fence}.Encode(), nil); err != nil {
+		t.Fatal(err)
+	}
 	var line []backend.Member
 	var watches []*placeWatch
 	for i := range n {
@@ -110,7 +114,7 @@ func TestWaitersOfOneSession(t *testing.T) {
 		if n := counts()["read"]; n != 1 {
 			t.Errorf("a handover took %d reads, want that of the next one alone", n)
 		}
-		if p, err := watches[i+1].place, watches[i+1].err; err != nil || !p.First || p.Token != line[i+1].Position {
+		if p, err := watches[i+1].place, watches[i+1].err; err != nil || !p.First || p.Token != line[i+1].Position+fence {
 			t.Fatalf("the next stands at %+v, %v", p, err)
 		}
 	}
