@@ -36,7 +36,7 @@ func (s *session) run() {
 	defer func() { s.main = c }()
 	for s.Context().Err() == nil {
 		if c != nil {
-			pause.Reset()
+			before := s.number.Load()
 			err := s.serve(c)
 			if s.Context().Err() != nil {
 				s.listener.deaf()
@@ -46,6 +46,11 @@ func (s *session) run() {
 			s.b.wire.broken()
 			s.listener.deaf()
 			s.b.o.Logger.Warn("the connection of the session is broken, connecting again", "session", s.id, "left", s.lease.Left(), "err", err)
+			if s.number.Load() > before {
+				pause.Reset()
+			} else { // a server that does not know the session would be asked again and again
+				_ = pause.Sleep(s.Context())
+			}
 		}
 		ctx, cancel := bounded(s.Context(), s.b.o.attempt())
 		var err error
@@ -105,7 +110,7 @@ func (s *session) beat(c *conn) error {
 	defer cancel()
 	before, sent := s.number.Load(), clock.Now()
 	rows, err := c.query(ctx, s.b.call("beat", 2), s.id, s.observer.window())
-	a, err := s.judge(rows, sent, err)
+	a, err := s.judge(c, rows, sent, err)
 	if err != nil {
 		return err
 	}
@@ -119,6 +124,7 @@ func (s *session) beat(c *conn) error {
 		return s.Ended()
 	}
 	s.acknowledged(number, sent)
+	s.b.wire.home.Store(address(c.PgConn))
 	c.direct = pid == c.pid
 	if !c.direct { // a pooler stands between, so notices may never arrive
 		s.listener.polled.Store(true)

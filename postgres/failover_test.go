@@ -210,6 +210,54 @@ func TestFailoverWhileTheOldServes(t *testing.T) {
 	}
 }
 
+// A session of the new primary loses its connection while only the old one, which serves on, can be reached. That has no such session, and does
+// not end it.
+func TestDeposedPrimaryEndsNothing(t *testing.T) {
+	t.Parallel()
+	p := coordtest.NewPostgres(t, &coordtest.PostgresOptions{Standby: true, Synchronous: true})
+	was, is := coordtest.NewProxy(t, p.Addrs()[0]), coordtest.NewProxy(t, p.Addrs()[1])
+	o := postgres.Options{TTL: 30 * time.Second, ConnectTimeout: time.Minute}
+	opens(t, hosts(t, o, was.Addr())) // makes the schema
+	if err := p.Promote(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	was.Refuse() // it would not answer who opens a session
+	s := opens(t, hosts(t, o, was.Addr(), is.Addr()))
+	was.Heal()
+	before := was.Stats().Accepted
+	is.Hide()
+	// When it is asked again, it has answered.
+	ctx, cancel := context.WithCancel(within(t, time.Minute))
+	defer cancel()
+	go func() {
+		select {
+		case <-s.Done():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	if err := was.Wait(ctx, func(now proxy.Stats) bool { return now.Accepted >= before+2 }); err != nil {
+		t.Fatalf("a server that never had the session was asked, %v: %v", err, s.Err())
+	}
+	is.Heal()
+	deadline := s.Deadline()
+	for end := within(t, time.Minute); !s.Deadline().After(deadline) && s.Err() == nil && end.Err() == nil; time.Sleep(10 * time.Millisecond) {
+	}
+	if s.Err() != nil || !s.Deadline().After(deadline) {
+		t.Fatalf("the session has the deadline %v, which was %v: %v", s.Deadline(), deadline, s.Err())
+	}
+	if _, err := s.Put(t.Context(), "r", nil, nil); err != nil {
+		t.Error(err)
+	}
+	// An operator's word counts there.
+	run(t, p.Addrs()[1], "DELETE FROM succession.session")
+	select {
+	case <-s.Done():
+	case <-within(t, time.Minute).Done():
+		t.Fatal("the session goes on without its row")
+	}
+}
+
 // A commit that waits for a standby and is cancelled is told as done. Nobody lives on it.
 func TestCancelledCommits(t *testing.T) {
 	t.Parallel()

@@ -198,7 +198,7 @@ func (b *Backend) saw(n int64) {
 // A server that has taken over may have lost the newest numbers. If its clock is right, it
 // nevertheless gives larger ones.
 func (b *Backend) known(id, life string, top, clock int64) error {
-	era := life[:max(0, strings.LastIndexByte(life, '/'))]
+	era := eraOf(life)
 	if b.era != "" && era != b.era {
 		top = max(top, clock)
 	}
@@ -207,6 +207,15 @@ func (b *Backend) known(id, life string, top, clock int64) error {
 	}
 	b.id, b.era = id, era
 	return nil
+}
+
+// eraOf returns the era of a life; see schema.sql.
+func eraOf(life string) string { return life[:max(0, strings.LastIndexByte(life, '/'))] }
+
+// precedes reports whether the era a is over since b began: both are timelines of one system, and that of b is later.
+func precedes(a, b string) bool {
+	system, _, timeline := strings.Cut(a, "/")
+	return timeline && system != "start" && strings.HasPrefix(b, system+"/") && a < b
 }
 
 // heed refuses a server whose commits are not safe, and warns of one that may go on committing when a standby has taken over.

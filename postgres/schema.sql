@@ -169,7 +169,7 @@ BEGIN
 END $$;
 
 -- The heartbeat. It tells of up to n other sessions, the next ones in a ring. held is the time for which somebody must observe this
--- life, in ms, before anybody may be first in this era; 0 once that is over.
+-- life, in ms, before anybody may be first in this era; 0 once that is over. Who reads that a session has ended also reads in which life.
 -- Without the setting of plan_cache_mode it would be planned each time, because of n.
 CREATE OR REPLACE FUNCTION @.beat(s uuid, n int, OUT why text, OUT life text, OUT beat bigint, OUT held int, OUT pid int, OUT others text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -177,8 +177,9 @@ SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
   PERFORM @.writes();
   UPDATE @.session x SET beat = x.beat + 1, at = clock_timestamp() WHERE x.id = s AND x.era = @.era() AND x.owner = session_user RETURNING x.beat INTO beat;
+  life := @.life();
   IF NOT FOUND THEN why := 'ended'; RETURN; END IF;
-  why := ''; life := @.life(); pid := pg_backend_pid();
+  why := ''; pid := pg_backend_pid();
   SELECT CASE WHEN m.era = @.era() THEN 0 ELSE m.longest END INTO held FROM @.meta m;
   SELECT coalesce(string_agg(y.id || ' ' || y.beat || ' ' || y.ttl, ','), '') INTO others FROM (
     (SELECT 0 AS turn, x.id, x.beat, x.ttl FROM @.session x WHERE x.id > s ORDER BY x.id LIMIT n)

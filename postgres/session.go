@@ -25,8 +25,9 @@ type session struct {
 	kit.NoDates
 	kit.NoFiles
 	*kit.Life
-	b  *Backend
-	id string
+	b   *Backend
+	id  string
+	era string // of the server that has opened it
 
 	lease   lease.Lease
 	number  atomic.Int64 // of its newest heartbeat that was acknowledged
@@ -102,6 +103,8 @@ func (b *Backend) open(ctx context.Context) (_ kit.Session, err error) {
 		return nil, err
 	}
 	b.saw(top)
+	s.era = eraOf(life)
+	b.wire.home.Store(address(c.PgConn))
 	b.wire.renew() // another server may have opened this session than the one before
 	s.number.Store(number)
 	s.main = c
@@ -189,7 +192,7 @@ type answer struct {
 func (a *answer) first() *row { return &a.rows[0] }
 
 // judge returns the error of an answer that refuses, and ends the session if its row has gone.
-func (s *session) judge(rows []row, sent clock.Instant, err error) (answer, error) {
+func (s *session) judge(c *conn, rows []row, sent clock.Instant, err error) (answer, error) {
 	a := answer{rows: rows, sent: sent}
 	if err == nil {
 		a.why = a.first().text()
@@ -199,7 +202,9 @@ func (s *session) judge(rows []row, sent clock.Instant, err error) (answer, erro
 	}
 	switch {
 	case err == errEnded:
-		s.End(err)
+		if err = s.believe(c); err == errEnded {
+			s.End(err)
+		}
 	case errors.Is(err, errNoSchema):
 		s.End(fmt.Errorf("%w: %w", backend.ErrReset, err))
 	}
@@ -207,6 +212,27 @@ func (s *session) judge(rows []row, sent clock.Instant, err error) (answer, erro
 		return a, ended
 	}
 	return a, err
+}
+
+// believe returns errEnded if the server, which has said so, can know it. A primary that was deposed, and does not know it yet, cannot:
+// it never had a session that its successor has opened. Then the connection is closed, and the error says that another server is
+// to be asked. If none acknowledges the session, that ends with its deadline.
+func (s *session) believe(c *conn) error {
+	ctx, cancel := bounded(s.Context(), s.b.o.TTL/4)
+	defer cancel()
+	rows, err := c.query(ctx, s.b.call("beat", 2), s.id, 0)
+	if err != nil {
+		return err
+	}
+	why, life := rows[0].text(), rows[0].text()
+	switch err := rows[0].err(); {
+	case err != nil:
+		return err
+	case refusals[why] == errEnded && !precedes(eraOf(life), s.era):
+		return errEnded
+	}
+	c.kill()
+	return fmt.Errorf("%w: %s was deposed before the session was opened, and does not know it", backend.ErrUnavailable, address(c.PgConn))
 }
 
 // A request calls a function of the schema for the session.
@@ -246,7 +272,7 @@ func (s *session) ask(c *conn, limit time.Duration, q request) (answer, error) {
 	defer cancel()
 	sent := clock.Now()
 	rows, err := c.query(ctx, s.b.call(q.function, len(q.args)+1), append([]any{s.id}, q.args...)...)
-	return s.judge(rows, sent, err)
+	return s.judge(c, rows, sent, err)
 }
 
 // once sends a request once, because it must not be done twice. It is not sent any more if its caller has given up meanwhile, waiting for

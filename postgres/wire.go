@@ -34,7 +34,7 @@ type wire struct {
 	requests atomic.Int64  // without those that only listen: how many of them come together is chance
 	explicit atomic.Bool   // transactions have to say that they are READ COMMITTED
 	turn     atomic.Int64  // which of several hosts is tried first
-	home     atomic.Value  // string: the address of the server that the session has connected to last
+	home     atomic.Value  // string: the address of the server that has acknowledged the newest heartbeat
 
 	mu     sync.Mutex
 	free   []*conn   // the one that was used last is last
@@ -132,9 +132,6 @@ func (w *wire) dial(ctx context.Context, told func(channel string)) (*conn, erro
 		return nil, err
 	}
 	c.pid = int64(c.PID())
-	if told != nil {
-		w.home.Store(address(c.PgConn))
-	}
 	return c, nil
 }
 

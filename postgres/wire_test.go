@@ -51,3 +51,25 @@ func TestRotate(t *testing.T) {
 		w.turn.Add(1)
 	}
 }
+
+// Timelines can be compared within one system, and starts of servers cannot.
+func TestPrecedes(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"77/00000001", "77/00000002", true},
+		{"77/00000009", "77/0000000A", true},
+		{"77/00000002", "77/00000002", false},
+		{"77/00000002", "77/00000001", false},
+		{"77/00000001", "78/00000002", false},
+		{"7/00000001", "77/00000002", false},
+		{"start/1", "start/2", false},
+		{"", "77/00000002", false}, // of a schema whose heartbeat does not say it
+		{"77/00000001", "", false},
+	} {
+		if got := precedes(c.a, c.b); got != c.want {
+			t.Errorf("%q precedes %q: %v", c.a, c.b, got)
+		}
+	}
+}
