@@ -105,7 +105,8 @@ type Operator interface {
 	// Remove deletes a member. It succeeds if the member does not stand any more.
 	Remove(ctx context.Context, m backend.Member) error
 	// Drop deletes an election and its members in one step, or, if the coordinator has no such step, the last
-	// member first, so that nobody becomes first by it. It succeeds if there is no such election.
+	// member first, so that nobody becomes first by it. It succeeds if there is no such election. Nothing is to be
+	// stored below the election but its members: some coordinators delete that too, and others fail.
 	Drop(ctx context.Context, election string) error
 	// Clear deletes everything at the name and below it. The name must not be empty: that would
 	// mean everything that is stored.
