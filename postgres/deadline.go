@@ -29,15 +29,21 @@ func (s *session) over() error {
 	return fmt.Errorf("the database has acknowledged no heartbeat for %v", s.b.o.TTL)
 }
 
-// run listens and sends heartbeats, on one connection, and on another when that is broken. It leaves the last one to release.
+// run listens and sends heartbeats, on one connection, and on another when that is broken. It leaves the last one to release, if the server
+// there has acknowledged the session.
 func (s *session) run() {
 	defer close(s.ran)
-	c, pause := s.main, s.b.o.backoff()
-	defer func() { s.main = c }()
+	c, heard, pause := s.main, true, s.b.o.backoff()
+	defer func() {
+		if s.main = c; c != nil && !heard {
+			c.kill()
+		}
+	}()
 	for s.Context().Err() == nil {
 		if c != nil {
 			before := s.number.Load()
 			err := s.serve(c)
+			heard = heard || s.number.Load() > before
 			if s.Context().Err() != nil {
 				s.listener.deaf()
 				return
@@ -46,7 +52,7 @@ func (s *session) run() {
 			s.b.wire.broken()
 			s.listener.deaf()
 			s.b.o.Logger.Warn("the connection of the session is broken, connecting again", "session", s.id, "left", s.lease.Left(), "err", err)
-			if s.number.Load() > before {
+			if heard {
 				pause.Reset()
 			} else { // a server that does not know the session would be asked again and again
 				_ = pause.Sleep(s.Context())
@@ -54,6 +60,7 @@ func (s *session) run() {
 		}
 		ctx, cancel := bounded(s.Context(), s.b.o.attempt())
 		var err error
+		heard = false
 		if c, err = s.b.wire.dial(ctx, s.listener.tell); err != nil {
 			c = nil
 			s.elsewhere()

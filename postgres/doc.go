@@ -66,7 +66,8 @@
 //  5. In another life each observation begins anew, so lost numbers of a crash do not matter.
 //  6. A failover may lose rows. Each session has the era in which it was opened: the system
 //     identifier and the timeline of the server. In another era all its requests are refused, and
-//     it ends. No member learns that it is first in a new era before some session has observed that
+//     it ends; with its deadline, if that era is an earlier timeline, because a primary that was
+//     deposed never had its row. No member learns that it is first in a new era before some session has observed that
 //     era for the longest session time since the failover before, plus a twentieth. By then the
 //     deadline of each lost session has passed, if the old server has acknowledged none of its
 //     heartbeats since the new one began.

@@ -216,35 +216,33 @@ func TestDeposedPrimaryEndsNothing(t *testing.T) {
 	t.Parallel()
 	p := coordtest.NewPostgres(t, &coordtest.PostgresOptions{Standby: true, Synchronous: true})
 	was, is := coordtest.NewProxy(t, p.Addrs()[0]), coordtest.NewProxy(t, p.Addrs()[1])
-	o := postgres.Options{TTL: 30 * time.Second, ConnectTimeout: time.Minute}
-	opens(t, hosts(t, o, was.Addr())) // makes the schema
+	asked := make(said, 100)
+	o := postgres.Options{TTL: 30 * time.Second, ConnectTimeout: time.Minute, Logger: slog.New(asked)}
+	if err := opens(t, hosts(t, o, was.Addr())).Close(t.Context()); err != nil { // it has made the schema
+		t.Fatal(err)
+	}
 	if err := p.Promote(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	was.Refuse() // it would not answer who opens a session
 	s := opens(t, hosts(t, o, was.Addr(), is.Addr()))
 	was.Heal()
-	before := was.Stats().Accepted
 	is.Hide()
-	// When it is asked again, it has answered.
-	ctx, cancel := context.WithCancel(within(t, time.Minute))
-	defer cancel()
-	go func() {
+	for answered := false; !answered; {
 		select {
+		case what := <-asked:
+			answered = strings.Contains(what, "was deposed before")
 		case <-s.Done():
-			cancel()
-		case <-ctx.Done():
+			t.Fatalf("a server that never had the session has ended it: %v", s.Err())
 		}
-	}()
-	if err := was.Wait(ctx, func(now proxy.Stats) bool { return now.Accepted >= before+2 }); err != nil {
-		t.Fatalf("a server that never had the session was asked, %v: %v", err, s.Err())
 	}
-	is.Heal()
 	deadline := s.Deadline()
-	for end := within(t, time.Minute); !s.Deadline().After(deadline) && s.Err() == nil && end.Err() == nil; time.Sleep(10 * time.Millisecond) {
+	is.Heal()
+	for s.Err() == nil && s.Deadline().Sub(deadline) < o.TTL/100 {
+		time.Sleep(10 * time.Millisecond)
 	}
-	if s.Err() != nil || !s.Deadline().After(deadline) {
-		t.Fatalf("the session has the deadline %v, which was %v: %v", s.Deadline(), deadline, s.Err())
+	if err := s.Err(); err != nil {
+		t.Fatalf("the session does not go on with its own server: %v", err)
 	}
 	if _, err := s.Put(t.Context(), "r", nil, nil); err != nil {
 		t.Error(err)
@@ -362,6 +360,25 @@ func TestWarnsOfStandby(t *testing.T) {
 			t.Errorf("%+v: %d warnings", c, n)
 		}
 	}
+}
+
+// said passes on the errors that are logged.
+type said chan string
+
+func (s said) Enabled(context.Context, slog.Level) bool { return true }
+func (s said) WithAttrs([]slog.Attr) slog.Handler       { return s }
+func (s said) WithGroup(string) slog.Handler            { return s }
+func (s said) Handle(_ context.Context, r slog.Record) error {
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "err" {
+			select {
+			case s <- a.Value.String():
+			default: // nobody waits for it
+			}
+		}
+		return true
+	})
+	return nil
 }
 
 // follow is one standby more, as the server sees it.

@@ -205,8 +205,10 @@ func (s *session) judge(c *conn, rows []row, sent clock.Instant, err error) (ans
 		if err = s.believe(c); err == errEnded {
 			s.End(err)
 		}
-	case errors.Is(err, errNoSchema):
+	case errors.Is(err, errNoSchema) && address(c.PgConn) == s.b.wire.home.Load():
 		s.End(fmt.Errorf("%w: %w", backend.ErrReset, err))
+	case errors.Is(err, errNoSchema): // a primary that was deposed before the schema was made has none
+		err = fmt.Errorf("%w: %w", backend.ErrUnavailable, err)
 	}
 	if ended := s.Alive(); ended != nil { // a late answer does not count
 		return a, ended
@@ -232,6 +234,9 @@ func (s *session) believe(c *conn) error {
 		return errEnded
 	}
 	c.kill()
+	if refusals[why] != errEnded {
+		return fmt.Errorf("%w: %s has said that the session has ended, and then something else: it leads to several servers", backend.ErrUnavailable, address(c.PgConn))
+	}
 	return fmt.Errorf("%w: %s was deposed before the session was opened, and does not know it", backend.ErrUnavailable, address(c.PgConn))
 }
 

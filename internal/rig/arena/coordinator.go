@@ -16,6 +16,8 @@ import (
 
 	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
+	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 	"github.com/succession-dev/succession/internal/rig/evidence"
@@ -41,7 +43,7 @@ type Coordinator struct {
 	// FailOver has a standby take over from the primary, and blocks until that has a standby again; nil where servers agree by
 	// themselves. If beside is not nil, the old primary is only paused until the other serves, and both serve while beside runs.
 	FailOver func(ctx context.Context, beside func()) error
-	// Observer is a backend of this process, past all proxies.
+	// Observer is a backend of this process, past all proxies. Session opens a session of it.
 	Observer backend.Backend
 
 	Busy sync.Mutex // held by the fault that the servers suffer
@@ -93,10 +95,27 @@ func start(ctx context.Context, name, dir string, n int, secured bool) (*Coordin
 		}
 	}
 	c.Remove = c.remove
-	if c.Observer, err = succession.Connect(ctx, c.URL(0, c.Addrs())); err != nil {
+	c.Observer, err = patiently(ctx, func(ctx context.Context) (backend.Backend, error) {
+		return succession.Connect(ctx, c.URL(0, c.Addrs()))
+	})
+	if err != nil {
 		return nil, errors.Join(err, c.Stop(""))
 	}
 	return c, nil
+}
+
+// Session opens a session of the observer. It waits for a server that is slow, or comes back.
+func (c *Coordinator) Session(ctx context.Context) (backend.Session, error) {
+	return patiently(ctx, c.Observer.Session)
+}
+
+// patiently calls f until the coordinator is available, for a minute at most: where many runs begin at once, servers answer
+// later than a client would wait for them by itself.
+func patiently[T any](ctx context.Context, f func(ctx context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	unavailable := func(err error) bool { return errors.Is(err, backend.ErrUnavailable) }
+	return kit.Retry(ctx, backoff.Backoff{Min: 50 * time.Millisecond, Max: time.Second}, unavailable, f)
 }
 
 // try calls f by way of one server after the other, until it succeeds: some may be down.

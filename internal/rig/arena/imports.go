@@ -20,7 +20,7 @@ import (
 // On Consul everything is written, as "consul kv import" does, also what still stands, and the mark of the line. Elsewhere only what has gone is
 // written: what stands would be taken from its session.
 func (c *Coordinator) Import(ctx context.Context, election string, wait func(context.Context)) (ghosts int, err error) {
-	s, err := c.Observer.Session(ctx)
+	s, err := c.Session(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -155,7 +155,7 @@ func (c *Coordinator) importConsul(ctx context.Context, election string, wait fu
 		return err
 	})
 	wait(ctx)
-	s, serr := c.Observer.Session(ctx)
+	s, serr := c.Session(ctx)
 	if serr != nil {
 		return 0, errors.Join(err, serr)
 	}

@@ -5,6 +5,7 @@ package bubble
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -22,6 +23,26 @@ const TTL = 10 * time.Second
 func Run(t *testing.T, f func(t *testing.T, c *memory.Coordinator)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { f(t, memory.New(&memory.Options{TTL: TTL})) })
+}
+
+// Ending runs a schedule in virtual time, and panics with what it is if it spins, so that virtual time stands still: a schedule needs some
+// milliseconds, and gets a minute. While the process gets no processor, that does not pass: a tick that comes late is one tick.
+func Ending(t *testing.T, what any, schedule func()) {
+	t.Helper()
+	const tick = 100 * time.Millisecond
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		for range time.Minute / tick {
+			select {
+			case <-time.After(tick):
+			case <-over:
+				return
+			}
+		}
+		panic(fmt.Sprintf("this schedule does not end:\n%+v", what))
+	}()
+	synctest.Test(t, func(*testing.T) { schedule() })
 }
 
 // Client returns a client of c, which is closed at the end of the test.

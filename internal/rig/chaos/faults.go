@@ -309,7 +309,7 @@ const failed = "-failed"
 func (r *run) find(ctx context.Context, leader history.Event, everywhere bool) (member *backend.Member, notes []history.Event, err error) {
 	ctx, cancel := context.WithTimeout(ctx, operatorTimeout)
 	defer cancel()
-	session, err := r.c.Observer.Session(ctx)
+	session, err := r.c.Session(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

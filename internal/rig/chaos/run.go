@@ -212,7 +212,7 @@ const rotation = time.Second
 func (r *run) look(ctx context.Context, since time.Duration) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
-	s, err := r.c.Observer.Session(ctx)
+	s, err := r.c.Session(ctx)
 	if err != nil {
 		return nil, err
 	}

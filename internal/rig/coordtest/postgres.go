@@ -21,6 +21,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/succession-dev/succession/backend/kit/backoff"
 )
 
 // postgresStart bounds the start of a PostgreSQL, which needs a second on a machine that has nothing else to do.
@@ -316,6 +318,12 @@ func (p *Postgres) Promote(ctx context.Context) error {
 		// If it went on, it would read what the kernel has kept for it. The server starts its processes anew without it.
 		if err := syscall.Kill(int(pid), syscall.SIGKILL); err != nil {
 			return err
+		}
+		// Until it has noticed, it would take the request, and forget it.
+		for syscall.Kill(int(pid), 0) == nil {
+			if err := backoff.Sleep(ctx, 5*time.Millisecond); err != nil {
+				return err
+			}
 		}
 		if err := p.servers[1].Ready(ctx); err != nil {
 			return err

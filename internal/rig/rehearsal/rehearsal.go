@@ -219,7 +219,7 @@ func (r *rehearsal) writes(ctx context.Context, since time.Duration) error {
 func (r *rehearsal) vacate(ctx context.Context, g *ground, meant func(backend.Member) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
-	s, err := g.Observer.Session(ctx)
+	s, err := g.Session(ctx)
 	if err != nil {
 		return err
 	}
@@ -255,7 +255,7 @@ func (r *rehearsal) ungate(ctx context.Context) error {
 	if err := r.operate(ctx, from, to, "begin", nil); err != nil {
 		return err
 	}
-	s, err := to.Observer.Session(ctx)
+	s, err := to.Session(ctx)
 	if err != nil {
 		return err
 	}

@@ -2,29 +2,22 @@ package simulation_test
 
 import (
 	"flag"
-	"fmt"
 	"os"
 	"runtime/debug"
 	"slices"
 	"strconv"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/succession-dev/succession/internal/rig/bubble"
 	"github.com/succession-dev/succession/internal/rig/lane"
 	"github.com/succession-dev/succession/internal/rig/simulation"
 	"pgregory.net/rapid"
 )
 
-// stuck is how long one schedule may take in real time: thousands of times more
-// than it needs. One that takes longer spins, and virtual time stands still.
-const stuck = time.Minute
-
 // run runs a plan in a bubble of its own.
 func run(t *testing.T, p simulation.Plan) (r *simulation.Report) {
-	watchdog := time.AfterFunc(stuck, func() { panic(fmt.Sprintf("this schedule does not end:\n%s", p)) })
-	defer watchdog.Stop()
-	synctest.Test(t, func(*testing.T) { r = simulation.Run(p, nil) })
+	bubble.Ending(t, p, func() { r = simulation.Run(p, nil) })
 	return r
 }
 

@@ -26,7 +26,7 @@ func Main(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "worker" {
 		os.Exit(worker.Main(os.Args[2:], os.Stdin))
 	}
-	coordtest.Main(m, 8)
+	coordtest.Main(m, atOnce)
 }
 
 // Options returns the options of a run. A test that fails keeps what the run has written,

@@ -2,15 +2,14 @@ package recipes_test
 
 import (
 	"flag"
-	"fmt"
 	"os"
 	"runtime/debug"
 	"strconv"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/rig/bubble"
 	"github.com/succession-dev/succession/internal/rig/lane"
 	. "github.com/succession-dev/succession/internal/rig/simulation/recipes"
 	"pgregory.net/rapid"
@@ -51,9 +50,7 @@ func draw(rt *rapid.T) plan {
 
 // within runs a plan in a bubble of its own.
 func within(t *testing.T, r recipe, p plan, flaw func(backend.Session) backend.Session) (broken []string, log string) {
-	watchdog := time.AfterFunc(time.Minute, func() { panic(fmt.Sprintf("this schedule does not end:\n%+v", p)) })
-	defer watchdog.Stop()
-	synctest.Test(t, func(*testing.T) { broken, log = run(r, p, flaw) })
+	bubble.Ending(t, p, func() { broken, log = run(r, p, flaw) })
 	return broken, log
 }
 
