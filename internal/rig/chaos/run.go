@@ -100,6 +100,9 @@ func (r *run) play(ctx context.Context) (records map[string]string, err error) {
 			return nil, err
 		}
 	}
+	if err := r.begun(ctx); err != nil {
+		return nil, err
+	}
 	r.Say("%d candidates for %v of faults", len(r.Candidates), r.o.For)
 	if err := r.strike(ctx); err != nil {
 		return nil, err
@@ -109,6 +112,23 @@ func (r *run) play(ctx context.Context) (records map[string]string, err error) {
 	since := r.Now()
 	r.Dismiss()
 	return r.look(ctx, since)
+}
+
+// begun waits until each election is led, so that the first faults strike leaders, however long it takes to start everybody.
+func (r *run) begun(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyLimit)
+	defer cancel()
+	for _, election := range r.Elections {
+		for {
+			if _, ok := r.Live.Leader(election); ok {
+				break
+			}
+			if err := backoff.Sleep(ctx, 20*time.Millisecond); err != nil {
+				return fmt.Errorf("nobody leads %s in the first %v", election, readyLimit)
+			}
+		}
+	}
+	return nil
 }
 
 // draw draws the schedule and prints it.

@@ -70,7 +70,7 @@ func answer(conn net.Conn, names map[string][]string) error {
 }
 
 // forgetful returns c with copies of the files that the URL names, which nobody replaces, and with one address of
-// each name.
+// each name: the last, which answers at first.
 func (c Config) forgetful() (Config, error) {
 	where, query, _ := strings.Cut(c.URL, "?")
 	values, err := url.ParseQuery(query)
@@ -93,7 +93,7 @@ func (c Config) forgetful() (Config, error) {
 	c.URL = where + "?" + values.Encode()
 	c.Names = maps.Clone(c.Names)
 	for name, addrs := range c.Names {
-		c.Names[name] = slices.Clone(addrs[:1])
+		c.Names[name] = slices.Clone(addrs[len(addrs)-1:])
 	}
 	return c, nil
 }
