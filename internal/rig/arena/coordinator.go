@@ -16,8 +16,6 @@ import (
 
 	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/backend/kit"
-	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 	"github.com/succession-dev/succession/internal/rig/evidence"
@@ -95,27 +93,25 @@ func start(ctx context.Context, name, dir string, n int, secured bool) (*Coordin
 		}
 	}
 	c.Remove = c.remove
-	c.Observer, err = patiently(ctx, func(ctx context.Context) (backend.Backend, error) {
-		return succession.Connect(ctx, c.URL(0, c.Addrs()))
-	})
+	if c.Observer, err = succession.Open(c.URL(0, c.Addrs())); err == nil {
+		_, err = c.Session(ctx)
+	}
 	if err != nil {
 		return nil, errors.Join(err, c.Stop(""))
 	}
 	return c, nil
 }
 
-// Session opens a session of the observer. It waits for a server that is slow, or comes back.
-func (c *Coordinator) Session(ctx context.Context) (backend.Session, error) {
-	return patiently(ctx, c.Observer.Session)
-}
-
-// patiently calls f until the coordinator is available, for a minute at most: where many runs begin at once, servers answer
-// later than a client would wait for them by itself.
-func patiently[T any](ctx context.Context, f func(ctx context.Context) (T, error)) (T, error) {
+// Session opens a session of the observer. It tries for a minute at most: where many runs begin at once, servers answer later than
+// a client waits for them by itself.
+func (c *Coordinator) Session(ctx context.Context) (s backend.Session, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	unavailable := func(err error) bool { return errors.Is(err, backend.ErrUnavailable) }
-	return kit.Retry(ctx, backoff.Backoff{Min: 50 * time.Millisecond, Max: time.Second}, unavailable, f)
+	err = insist(ctx, func(ctx context.Context) (err error) {
+		s, err = c.Observer.Session(ctx)
+		return err
+	})
+	return s, err
 }
 
 // try calls f by way of one server after the other, until it succeeds: some may be down.

@@ -124,7 +124,7 @@ func (r *run) begun(ctx context.Context) error {
 				break
 			}
 			if err := backoff.Sleep(ctx, 20*time.Millisecond); err != nil {
-				return fmt.Errorf("nobody leads %s in the first %v", election, readyLimit)
+				return fmt.Errorf("nobody leads %s yet: %w", election, err)
 			}
 		}
 	}

@@ -320,6 +320,8 @@ func (p *Postgres) Promote(ctx context.Context) error {
 			return err
 		}
 		// Until it has noticed, it would take the request, and forget it.
+		ctx, cancel := context.WithTimeout(ctx, postgresStart)
+		defer cancel()
 		for syscall.Kill(int(pid), 0) == nil {
 			if err := backoff.Sleep(ctx, 5*time.Millisecond); err != nil {
 				return err

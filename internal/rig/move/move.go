@@ -1,4 +1,4 @@
-// Package move checks that live elections move between coordinators. A driver's tests call it with the URL of a server of theirs.
+// Package move checks that live elections move between coordinators.
 package move
 
 import (
@@ -11,6 +11,7 @@ import (
 	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
+	_ "github.com/succession-dev/succession/local"
 	"github.com/succession-dev/succession/migrate"
 	"github.com/succession-dev/succession/spread"
 )
@@ -72,8 +73,18 @@ func connectTo(t *testing.T, rawURL string) succession.Backend {
 	return b
 }
 
-// CheckMigration moves an election from the one coordinator to the other and back, while somebody leads it.
-func CheckMigration(t *testing.T, here, there string) {
+// Check moves elections from this machine to the coordinator of a URL and back, by migrate and in a spread.
+func Check(t *testing.T, there string) {
+	for way, check := range map[string]func(t *testing.T, here, there string){"migrate": migrated, "spread": spreads} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			check(t, "local:"+t.TempDir(), there)
+		})
+	}
+}
+
+// migrated moves an election from the one coordinator to the other and back, while somebody leads it.
+func migrated(t *testing.T, here, there string) {
 	t.Helper()
 	name := coordtest.Name(t)
 	var newest uint64
@@ -103,8 +114,8 @@ func CheckMigration(t *testing.T, here, there string) {
 	}
 }
 
-// CheckSpread moves an election of a spread over both coordinators from the one to the other and back, while somebody leads it.
-func CheckSpread(t *testing.T, here, there string) {
+// spreads does the same to an election of a spread over both.
+func spreads(t *testing.T, here, there string) {
 	t.Helper()
 	rawURL := "spread:?to=" + url.QueryEscape("here="+here) + "&to=" + url.QueryEscape("there="+there)
 	op := connectTo(t, rawURL).(*spread.Backend)
