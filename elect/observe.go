@@ -97,7 +97,7 @@ func stateOf(line header.Line) (State, []Candidate) {
 	case len(all) == 0:
 	case all[0].Pinned:
 		s.Gate, s.Paused = all[0], line.Members[0].Position == line.Header.Choice.Gate
-	case s.MovedTo == "":
+	case s.MovedTo == "" && !value.Parse(line.Members[0].Value).Gate:
 		s.Leader = Leader{all[0], line.Header.Acknowledged == all[0].Token}
 	}
 	return s, all

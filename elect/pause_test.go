@@ -11,6 +11,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/operate"
+	"github.com/succession-dev/succession/internal/view"
 )
 
 func TestPauseAndResume(t *testing.T) {
@@ -59,6 +60,43 @@ func TestPauseAndResume(t *testing.T) {
 			t.Errorf("the term after the pause: %v", next.Check())
 		}
 	})
+}
+
+// A gate stands in line for a moment before it is pinned. Nobody takes it for a leader then.
+func TestGateLeadsNobody(t *testing.T) {
+	inField(t, func(t *testing.T, f *field) {
+		joined, pin := make(chan struct{}), make(chan struct{})
+		b := view.Of(f.c.Client("slow"), func(s backend.Session) backend.Session { return slowPin{s, joined, pin} })
+		paused := make(chan error, 1)
+		go func() { paused <- operate.New(b, "reports", "ops").Pause(t.Context(), "a new disk") }()
+		<-joined
+		s, err := f.operator.State(t.Context())
+		if err != nil || s != (elect.State{}) {
+			t.Errorf("State before the gate is pinned: %+v, %v", s, err)
+		}
+		if _, all, err := f.operator.Line(t.Context()); err != nil || len(all) != 1 || all[0].ID != "ops" || all[0].Value != "a new disk" {
+			t.Errorf("Line before the gate is pinned: %+v, %v", all, err)
+		}
+		close(pin)
+		if err := <-paused; err != nil {
+			t.Fatal(err)
+		}
+		if s, err := f.operator.State(t.Context()); err != nil || !s.Paused || s.Gate.ID != "ops" || s.Gate.Value != "a new disk" {
+			t.Errorf("State of the paused election: %+v, %v", s, err)
+		}
+	})
+}
+
+// slowPin says that its member is about to be pinned, and waits.
+type slowPin struct {
+	backend.Session
+	joined, pin chan struct{}
+}
+
+func (s slowPin) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
+	close(s.joined)
+	<-s.pin
+	return s.Session.Pin(ctx, m, h, at)
 }
 
 func TestThePauseOutlivesWhoSetIt(t *testing.T) {

@@ -105,7 +105,7 @@ const giveUpBound = 5 * time.Second
 
 // putGate joins To's line, which was empty, and makes its member the gate.
 func (b *Backend) putGate(ctx context.Context, to backend.Session, election string, before header.Line, h header.Header) error {
-	m, err := to.Join(ctx, election, protocol.GateValue+h.Migration.ID, "")
+	m, err := to.Join(ctx, election, value.Of{ID: protocol.GateValue + h.Migration.ID, Gate: true}.String(), "")
 	if err != nil {
 		return err
 	}

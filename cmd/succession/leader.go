@@ -20,17 +20,14 @@ func newLeader(g *connect.Flags) *cobra.Command {
 
 Exit codes: 0 somebody leads; 1 nobody does; 125 it could not be found out.
 
-With -o json it prints one object, or null where nobody leads. If something that is pinned
-stands first, which keeps everybody from leading, it prints that:
+With -o json it prints one object, or null where nobody leads; "line" shows what keeps everybody
+from leading:
 
   id            who leads
   value         what it says of itself beside its id; left out if nothing
   key           its place, as the coordinator names it
   token         its fencing token
   acknowledged  whether it has said that it took up its work
-  pinned        true for a member that stands for ever, behind which nobody leads; left
-                out otherwise
-  paused        true if the election is paused: id says by whom, and value why
   priority      left out if 0
   site          left out if none`,
 		Example: `  succession leader reports
@@ -47,11 +44,7 @@ stands first, which keeps everybody from leading, it prints that:
 				return err
 			}
 			if *out == ui.AsJSON {
-				var shown any = leaderOf(s)
-				if s.Vacant() {
-					shown = gateOf(s)
-				}
-				if err := ui.PrintJSON(cmd.OutOrStdout(), shown); err != nil {
+				if err := ui.PrintJSON(cmd.OutOrStdout(), leaderOf(s)); err != nil {
 					return err
 				}
 			}

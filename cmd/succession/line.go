@@ -23,8 +23,8 @@ func newLine(g *connect.Flags) *cobra.Command {
   TOKEN  the fencing token that the candidate has when it leads
   STATE  leader        first in line
          acknowledged  first in line, and said that it took up its work
-         waiting       waits for the one in front of it; or the election has moved from here,
-                       and nobody leads
+         waiting       waits for the one in front of it; or nobody leads, as the election
+                       has moved from here, or is about to be paused
          not ready     waits, and gives way when it comes first: the reason follows
          pinned        stands for ever: nobody behind it leads
          paused        the same, by "succession pause": the reason follows
@@ -33,8 +33,15 @@ If any candidate has a priority or a site, there are columns for these.
 
 Of a long line it prints the first 1000, and of a long text the beginning, and says so.
 
-With -o json it prints all, as an array of objects as of "succession leader -o json",
-with the state beside, and not_ready with the reason. An empty line is no error.`,
+With -o json it prints all, as an array of objects as of "succession leader -o json", and
+in each of them
+
+  state      as in the table
+  not_ready  why it is not ready; left out otherwise
+  pinned     true for a member that stands for ever; left out otherwise
+  paused     true if that is a pause: id says by whom, and value why; left out otherwise
+
+An empty line is no error.`,
 		Example: `  succession line reports
   succession line reports -o json | jq length`,
 		Args: ui.OneName,
@@ -72,13 +79,13 @@ func placesOf(now elect.State, line []elect.Candidate) []place {
 			p.Acknowledged = now.Leader.Acknowledged
 		}
 		p.Paused = now.Paused && c == now.Gate
-		p.State = p.state(i == 0 && now.MovedTo == "")
+		p.State = p.state(i == 0 && !now.Vacant())
 		places[i] = p
 	}
 	return places
 }
 
-func (p place) state(first bool) string {
+func (p place) state(leads bool) string {
 	switch {
 	case p.Paused:
 		return "paused"
@@ -86,7 +93,7 @@ func (p place) state(first bool) string {
 		return "pinned"
 	case p.NotReady != "":
 		return "not ready"
-	case !first:
+	case !leads:
 		return "waiting"
 	case p.Acknowledged:
 		return "acknowledged"

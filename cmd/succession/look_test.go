@@ -263,6 +263,21 @@ func TestWatch(t *testing.T) {
 	p.signal(15)
 	p.exits(143)
 	expect(`{"event":"vacant","leader":null}`, "nobody leads")
+	if code, _, stderr := here("--url", url, "pause", "reports", "--by", "ops", "--reason", "a new disk"); code != 0 {
+		t.Fatal(stderr)
+	}
+	line, _ = w.next()
+	var paused change
+	if err := json.Unmarshal([]byte(line), &paused); err != nil {
+		t.Fatal(err)
+	}
+	const why = "the election is paused by ops: a new disk"
+	if g := paused.Gate; paused.Event != "paused" || paused.Leader != nil || paused.Why != why || g == nil || g.ID != "ops" || g.Value != "a new disk" || !g.Paused {
+		t.Errorf("line %s", line)
+	}
+	if got, _ := text.next(); !strings.HasSuffix(got, "  nobody leads: "+why) {
+		t.Errorf("text %q", got)
+	}
 	w.signal(15)
 	w.exits(143)
 	text.signal(2)

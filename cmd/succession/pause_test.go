@@ -18,6 +18,7 @@ func TestPause(t *testing.T) {
 		{"pause reports --by ops@host --reason moved", 0, "nobody leads \"reports\" until: succession resume reports\n"},
 		{"pause reports --by other --reason again", 1, ""},
 		{"leader reports", 1, ""},
+		{"leader reports -o json", 1, "null\n"},
 		{"resign reports", 125, ""},
 		{"line reports", 0, "#  ID        KEY           TOKEN  STATE\n1  ops@host  n_0000000000  1      paused: moved\n"},
 		{"line reports -o json", 0, `[{"id":"ops@host","value":"moved","key":"n_0000000000","token":1,"acknowledged":false,"pinned":true,"paused":true,"state":"paused"}]` + "\n"},

@@ -23,7 +23,11 @@ is interrupted. Where leaders change very fast some may be left out, never the l
 With -o json each line is an object:
 
   event   "elected", "acknowledged", "vacant" or "paused"; the first line says what is
-  leader  as in "succession leader -o json"; null where nobody leads, and the gate in "paused"`,
+  leader  as in "succession leader -o json"; null where nobody leads
+  gate    what stands first and keeps everybody from leading, as in "succession line -o json";
+          in "paused" its id says who has paused the election, and its value why; left out
+          if there is none
+  why     why nobody leads; left out if nobody stands in line`,
 		Example: `  succession watch reports
   succession watch reports -o json | jq -r 'select(.event == "elected") | .leader.id'`,
 		Args: ui.OneName,
@@ -47,16 +51,16 @@ With -o json each line is an object:
 type change struct {
 	Event  string  `json:"event"`
 	Leader *member `json:"leader"`
-
-	why string // nobody leads
+	Gate   *member `json:"gate,omitempty"`
+	Why    string  `json:"why,omitempty"` // nobody leads
 }
 
 func changeTo(s elect.State) change {
 	switch {
 	case s.Paused:
-		return change{"paused", gateOf(s), whyVacant(s.Err())}
+		return change{Event: "paused", Gate: gateOf(s), Why: whyVacant(s.Err())}
 	case s.Vacant():
-		return change{"vacant", nil, whyVacant(s.Err())}
+		return change{Event: "vacant", Gate: gateOf(s), Why: whyVacant(s.Err())}
 	case s.Leader.Acknowledged:
 		return change{Event: "acknowledged", Leader: leaderOf(s)}
 	}
@@ -70,8 +74,8 @@ func (c change) String() string {
 	case "elected":
 		return fmt.Sprintf("%s leads, token %d", ui.Visible(c.Leader.ID), c.Leader.Token)
 	}
-	if c.why != "" {
-		return "nobody leads: " + c.why
+	if c.Why != "" {
+		return "nobody leads: " + c.Why
 	}
 	return "nobody leads"
 }

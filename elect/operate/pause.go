@@ -40,7 +40,9 @@ func (op *Operator) Pause(ctx context.Context, reason string) error {
 	if _, err = mayPause(ctx, s, op.name); err != nil {
 		return err
 	}
-	j, err := s.Join(ctx, op.name, says.String(), "")
+	stands := says
+	stands.Gate = true
+	j, err := s.Join(ctx, op.name, stands.String(), "")
 	if err != nil {
 		return err
 	}
@@ -72,7 +74,7 @@ func mayPause(ctx context.Context, s backend.Session, election string) (header.L
 	return line, nil
 }
 
-// A gate is a member that joins like any other, and is then pinned.
+// A gate is a member that joins like any other, says that it is a gate, and is then pinned.
 type gate struct {
 	op   *Operator
 	s    backend.Session

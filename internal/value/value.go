@@ -2,7 +2,7 @@
 //
 //	web-1                        the ID, which clients of other libraries show as it is
 //	http://10.0.0.7              what the candidate has as its Value, if anything
-//	^^{"priority":2}             the rank behind U+001E, if there is one
+//	^^{"priority":2}             behind U+001E how it compares with others, if it has said so, or that it leads nobody
 //
 // Elections, recipes, migrations and the command know that form only from here.
 package value
@@ -20,6 +20,15 @@ type Of struct {
 	ID   string // one line
 	Text string // may have several lines
 	Rank
+	// Gate says that this member never leads, because it is to be pinned. It is one for a moment before it is, and
+	// observers are not to take it for a leader then.
+	Gate bool
+}
+
+// behind is what stands behind the sign.
+type behind struct {
+	Rank
+	Gate bool `json:"gate,omitempty"`
 }
 
 // A Rank says how a candidate compares with others of its line. The zero Rank is not written.
@@ -41,22 +50,24 @@ func (o Of) String() string {
 	if o.Text != "" {
 		s += "\n" + o.Text
 	}
-	if o.Rank == (Rank{}) {
+	more := behind{o.Rank, o.Gate}
+	if more == (behind{}) {
 		return s
 	}
-	b, err := json.Marshal(o.Rank)
+	b, err := json.Marshal(more)
 	if err != nil {
 		panic(err) // numbers and strings always marshal
 	}
 	return s + "\n" + sign + string(b)
 }
 
-// Parse splits the value of a member, of any library. If the rank cannot be read, as one of a later
-// version, it is the zero Rank.
+// Parse splits the value of a member, of any library. What stands behind the sign is nothing if it cannot be read,
+// as that of a later version.
 func Parse(s string) (o Of) {
-	s, rank, ranked := strings.Cut(s, "\n"+sign)
-	if ranked && json.Unmarshal([]byte(rank), &o.Rank) != nil {
-		o.Rank = Rank{}
+	s, rest, found := strings.Cut(s, "\n"+sign)
+	var more behind
+	if found && json.Unmarshal([]byte(rest), &more) == nil {
+		o.Rank, o.Gate = more.Rank, more.Gate
 	}
 	o.ID, o.Text, _ = strings.Cut(s, "\n")
 	return o

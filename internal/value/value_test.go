@@ -16,6 +16,7 @@ func TestCheck(t *testing.T) {
 	}{
 		{value.Of{}, ""},
 		{value.Of{ID: "web-1", Text: "a\nb", Rank: value.Rank{Priority: -1, Site: "north"}}, ""},
+		{value.Of{ID: "ops", Text: "a new disk", Gate: true}, ""},
 		{value.Of{ID: "web\n1"}, "more than one line"},
 		{value.Of{ID: "web-1", Rank: value.Rank{Site: "a\rb"}}, "more than one line"},
 		{value.Of{ID: "web-1", Text: "a\x1eb"}, "U+001E"},
