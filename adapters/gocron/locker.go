@@ -12,13 +12,14 @@ import (
 	"github.com/go-co-op/gocron/v2"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/recipes/lock"
 )
 
 // LockerOptions are the optional settings of a [Locker]. Nil and the zero value mean the defaults.
 type LockerOptions struct {
 	// Lock are the options of the locks.
-	Lock lock.Options
+	Lock elect.Options
 	// Hold is how long a lock is held at least, from when it was obtained: a scheduler whose
 	// clock is behind by less does not run the job again. It must be shorter than the pause
 	// between two runs of a job, or the next run is left out. Zero means a second; what is

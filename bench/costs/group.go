@@ -13,6 +13,7 @@ import (
 	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/bench/internal/candidate"
+	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/recipes/group"
 )
 
@@ -60,7 +61,7 @@ func (f *figure) group(ctx context.Context, p *place, joins int) error {
 		return err
 	}
 	defer b.Close()
-	g := group.New(b, c.name, &group.Options{ID: "one more", Value: value})
+	g := group.New(b, c.name, &elect.Options{ID: "one more", Value: value})
 	requests := 0
 	for i := range joins + 1 { // the first does not count
 		if err := sleep(ctx, settle+time.Duration(f.N)*herdSettle); err != nil { // nothing tells that all watch
@@ -125,7 +126,7 @@ func (c *crowd) gather(ctx context.Context, f *figure) error {
 			b, err := succession.Connect(ctx, s.URL())
 			if err == nil {
 				c.all[i] = b
-				_, err = group.New(b, c.name, &group.Options{ID: fmt.Sprint("member-", i), Value: value}).Join(ctx)
+				_, err = group.New(b, c.name, &elect.Options{ID: fmt.Sprint("member-", i), Value: value}).Join(ctx)
 			}
 			errs <- err
 		}()

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/succession-dev/succession"
+	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/recipes/lock"
 )
 
@@ -19,7 +20,7 @@ func TestList(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	held, err := lock.NewMutex(b, "nightly", &lock.Options{ID: "cron-1", History: 20}).Lock(t.Context())
+	held, err := lock.NewMutex(b, "nightly", &elect.Options{ID: "cron-1", History: 20}).Lock(t.Context())
 	if err == nil {
 		err = held.Unlock(t.Context())
 	}

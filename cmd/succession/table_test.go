@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/recipes/group"
 	"github.com/succession-dev/succession/recipes/queue"
 )
@@ -26,7 +27,7 @@ func TestTablesAreBounded(t *testing.T) {
 	if err := queue.New(b, "items", nil).Put(t.Context(), long); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := group.New(b, "present", &group.Options{ID: "web-1", Value: long}).Join(t.Context()); err != nil {
+	if _, err := group.New(b, "present", &elect.Options{ID: "web-1", Value: long}).Join(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	var terms []string

@@ -17,7 +17,7 @@ import (
 // begins and ends to collect from a source.
 func collect(ctx context.Context, b backend.Backend, id string, tell func(what, source string, token uint64)) error {
 	var lines atomic.Int64
-	g := group.New(b, "collectors", &group.Options{ID: id})
+	g := group.New(b, "collectors", &elect.Options{ID: id})
 	return g.Run(ctx, func(ctx context.Context, p *group.Presence) error {
 		go report(p, &lines)
 		return p.Assign(ctx, sources, func(ctx context.Context, source string, t *elect.Term) error {

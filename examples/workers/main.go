@@ -24,6 +24,7 @@ import (
 
 	"github.com/succession-dev/succession"
 	_ "github.com/succession-dev/succession/consul"
+	"github.com/succession-dev/succession/elect"
 	_ "github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/examples/internal/child"
 	_ "github.com/succession-dev/succession/local"
@@ -64,7 +65,7 @@ func work(ctx context.Context, url, id string) error {
 		return err
 	}
 	defer b.Close()
-	err = task.NewPool(b, name, &task.Options{ID: id}).Work(ctx, func(ctx context.Context, t *task.Task) (string, error) {
+	err = task.NewPool(b, name, &elect.Options{ID: id}).Work(ctx, func(ctx context.Context, t *task.Task) (string, error) {
 		fmt.Println(id, t.Run)
 		select {
 		case <-time.After(100 * time.Millisecond):

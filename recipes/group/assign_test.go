@@ -174,7 +174,7 @@ func TestAssignThroughFaults(t *testing.T) {
 			all = append(all, b)
 			running.Go(func() {
 				for {
-					p, err := group.New(b, "workers", &group.Options{ID: fmt.Sprint(i)}).Join(ctx)
+					p, err := group.New(b, "workers", &elect.Options{ID: fmt.Sprint(i)}).Join(ctx)
 					if err != nil {
 						return
 					}

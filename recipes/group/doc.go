@@ -1,6 +1,6 @@
 // Package group says which members are present, and divides work among them.
 //
-//	g := group.New(b, "collectors", &group.Options{ID: "web-1"})
+//	g := group.New(b, "collectors", &elect.Options{ID: "web-1"})
 //	return g.Run(ctx, func(ctx context.Context, p *group.Presence) error { // and again, if the session was lost
 //		return p.Assign(ctx, sources, func(ctx context.Context, source string, t *elect.Term) error {
 //			return collect(ctx, source, t.Token()) // ctx ends when the source is another's

@@ -114,7 +114,7 @@ func TestAssignEachEnds(t *testing.T) {
 func TestRun(t *testing.T) {
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		b := bubble.Client(t, c, "a")
-		g := group.New(b, "workers", &group.Options{ID: "a"})
+		g := group.New(b, "workers", &elect.Options{ID: "a"})
 		ctx, cancel := context.WithCancelCause(t.Context())
 		begun, ended := make(chan uint64, 10), make(chan error, 1)
 		finish := make(chan error)

@@ -18,7 +18,7 @@ func ExampleGroup_Members() {
 	defer worker.Close()
 	defer console.Close()
 
-	p, err := group.New(worker, "workers", &group.Options{ID: "web-1", Value: "idle"}).Join(ctx)
+	p, err := group.New(worker, "workers", &elect.Options{ID: "web-1", Value: "idle"}).Join(ctx)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -55,7 +55,7 @@ func ExampleGroup_Follow() {
 	defer server.Close()
 	defer balancer.Close()
 
-	p, err := group.New(server, "servers", &group.Options{ID: "web-1", Value: "10.0.0.1:80"}).Join(ctx)
+	p, err := group.New(server, "servers", &elect.Options{ID: "web-1", Value: "10.0.0.1:80"}).Join(ctx)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -89,7 +89,7 @@ func ExamplePresence_Assign() {
 		collecting.Wait()
 		cancel()
 	}()
-	g := group.New(b, "collectors", &group.Options{ID: "web-1"})
+	g := group.New(b, "collectors", &elect.Options{ID: "web-1"})
 	err := g.Run(ctx, func(ctx context.Context, p *group.Presence) error {
 		return p.Assign(ctx, sources, func(ctx context.Context, source string, t *elect.Term) error {
 			// Collect here, until ctx ends, and give t.Token() to the store.

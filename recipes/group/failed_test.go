@@ -20,7 +20,7 @@ func TestRunToldToEnd(t *testing.T) {
 	unsaved := errors.New("could not save")
 	for _, says := range []error{nil, context.Canceled, unsaved} {
 		bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
-			g := group.New(bubble.Client(t, c, "a"), "workers", &group.Options{ID: "a"})
+			g := group.New(bubble.Client(t, c, "a"), "workers", &elect.Options{ID: "a"})
 			ctx, cancel := context.WithCancelCause(t.Context())
 			done := bubble.Go(func() (struct{}, error) {
 				return struct{}{}, g.Run(ctx, func(ctx context.Context, _ *group.Presence) error {
@@ -42,7 +42,7 @@ func TestRunToldToEnd(t *testing.T) {
 func TestWorkFailsAtItsEnd(t *testing.T) {
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		var log bytes.Buffer
-		g := group.New(bubble.Client(t, c, "a"), "workers", &group.Options{ID: "a", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		g := group.New(bubble.Client(t, c, "a"), "workers", &elect.Options{ID: "a", Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		p := bubble.Must[*group.Presence](t)(g.Join(t.Context()))
 		defer p.Leave(t.Context())
 		ctx, cancel := context.WithCancel(t.Context())

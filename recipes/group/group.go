@@ -19,24 +19,13 @@ import (
 	"github.com/succession-dev/succession/recipes"
 )
 
-// Options are the optional settings of a [Group]. They are those of an election: ID says who this
-// member is, Value is its value until it sets another one. Trace is told of the member and of each
-// item that it stands in line for. Nil and the zero value mean the defaults.
-//
-// An ID that stays the same when the process is started again lets [Presence.Assign] find the
-// same items again. The default ID does not.
-//
-// Ready, Priority and Site must be left out, because members stand together. History is for the
-// history of each item.
-type Options = elect.Options
-
 var aGroup = recipe.Recipe{Package: "group", Owner: naming.Group, History: true}
 
 // A Group is a process's handle on a group. It is safe for concurrent use.
 type Group struct {
 	b    backend.Backend
 	name string
-	o    Options
+	o    elect.Options
 	e    *elect.Election // in the line of the members
 }
 
@@ -44,9 +33,15 @@ type Group struct {
 // talk to the coordinator. If the name is not allowed, every call fails with
 // [backend.ErrInvalid], and Join also if an option is not. The caller still has to close b.
 //
+// The options are those of an election: ID says who this member is, and Value is its value until it
+// sets another one. Trace is told of the member and of each item that it stands in line for. Ready,
+// Priority and Site must be left out, because members stand together. History is for the history of
+// each item. An ID that stays the same when the process is started again lets [Presence.Assign] find
+// the same items again; the default ID does not. o may be nil.
+//
 // The group uses the names NAME-members, NAME-values, NAME-owners, and those that begin with
 // NAME-item-: choose a NAME for which nothing else uses these.
-func New(b backend.Backend, name string, o *Options) *Group {
+func New(b backend.Backend, name string, o *elect.Options) *Group {
 	g := &Group{b: b, name: name}
 	if o != nil {
 		g.o = *o
@@ -135,7 +130,7 @@ func (p *Presence) Set(ctx context.Context, value string) error {
 
 // Leave ends the presence: it deletes the member's value, if there is one, and leaves the line.
 // These are two requests. Leave blocks until the coordinator has confirmed both, at most for
-// [Options] ResignTimeout each, whether ctx has ended or not. Calling it again returns the same
+// [elect.Options] ResignTimeout each, whether ctx has ended or not. Calling it again returns the same
 // result. Call it when Assign has returned: it does not wait for that.
 //
 // An error means that the member still stands; see [elect.Term.Resign].

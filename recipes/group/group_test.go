@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // join joins the group as a member with that ID, and with that value at first.
 func join(t *testing.T, b backend.Backend, id, value string) *group.Presence {
 	t.Helper()
-	p := bubble.Must[*group.Presence](t)(group.New(b, "workers", &group.Options{ID: id, Value: value}).Join(t.Context()))
+	p := bubble.Must[*group.Presence](t)(group.New(b, "workers", &elect.Options{ID: id, Value: value}).Join(t.Context()))
 	t.Cleanup(func() { p.Leave(context.Background()) })
 	return p
 }
@@ -256,7 +256,7 @@ func TestArguments(t *testing.T) {
 				break
 			}
 		}
-		_, err := group.New(b, "workers", &group.Options{Margin: -1}).Join(t.Context())
+		_, err := group.New(b, "workers", &elect.Options{Margin: -1}).Join(t.Context())
 		bubble.Want(t, err, backend.ErrInvalid)
 
 		p := join(t, b, "one", "")
@@ -274,7 +274,7 @@ func TestArguments(t *testing.T) {
 		bubble.Want(t, p.Assign(t.Context(), []string{"x"}, nil), backend.ErrInvalid)
 
 		// An item after which no election can be named is refused by each member, not only by the one that it falls to.
-		for item, o := range map[string]group.Options{
+		for item, o := range map[string]elect.Options{
 			"app.history": {}, "x.unready": {}, strings.Repeat("x", backend.MaxName-len("workers-owners/")): {History: 1},
 		} {
 			for _, id := range []string{"a", "b"} {

@@ -98,7 +98,7 @@ func (h *HeldAll) Deadline() time.Time {
 func (h *HeldAll) Locks() []*Held { return slices.Clone(h.locks) }
 
 // Unlock unlocks all of them, the last one first; see [Held.Unlock]. It goes on when one of them
-// fails, and returns all errors. It blocks at most for [Options] ResignTimeout of each lock.
+// fails, and returns all errors. It blocks at most for the ResignTimeout of each lock.
 func (h *HeldAll) Unlock(ctx context.Context) error {
 	var errs []error
 	for _, one := range slices.Backward(h.locks) {

@@ -45,7 +45,7 @@ func TestAllLeavesNothing(t *testing.T) {
 func TestAllLosesOneAsItGetsTheLast(t *testing.T) {
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		b := bubble.Client(t, c, "a")
-		last := lock.NewMutex(b, "y", &lock.Options{Trace: func(ev trace.Event) {
+		last := lock.NewMutex(b, "y", &elect.Options{Trace: func(ev trace.Event) {
 			if ev.Kind == trace.Elected {
 				c.Remove("x", c.Members("x")[0].Key)
 				time.Sleep(time.Second) // until that is known
@@ -243,7 +243,7 @@ func TestSlotOfOneThatHasGone(t *testing.T) {
 				}}
 			})
 			var terms []uint64
-			h := bubble.Must[*lock.Held](t)(lock.NewSemaphore(b, "jobs", 2, &lock.Options{Trace: func(ev trace.Event) {
+			h := bubble.Must[*lock.Held](t)(lock.NewSemaphore(b, "jobs", 2, &elect.Options{Trace: func(ev trace.Event) {
 				if ev.Kind == trace.Elected {
 					terms = append(terms, ev.Token)
 				}
@@ -268,7 +268,7 @@ func TestTraceOfASemaphore(t *testing.T) {
 			}
 			return n
 		}
-		o := &lock.Options{Trace: func(ev trace.Event) {
+		o := &elect.Options{Trace: func(ev trace.Event) {
 			if ev.Election != "jobs" {
 				t.Errorf("%v of %s, want jobs", ev.Kind, ev.Election)
 			}
@@ -310,7 +310,7 @@ func TestTraceOfASemaphore(t *testing.T) {
 // What is wrong with the options of an RWMutex is said by each of its calls.
 func TestOptionsOfAnRWMutex(t *testing.T) {
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
-		m := lock.NewRWMutex(bubble.Client(t, c, "a"), "jobs", &lock.Options{Priority: 1})
+		m := lock.NewRWMutex(bubble.Client(t, c, "a"), "jobs", &elect.Options{Priority: 1})
 		for _, call := range []func(context.Context) (*lock.Held, error){m.Lock, m.TryLock, m.RLock, m.TryRLock} {
 			_, err := call(t.Context())
 			bubble.Want(t, err, backend.ErrInvalid)
@@ -323,7 +323,7 @@ func TestReadersAreNotCompared(t *testing.T) {
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		first := ask(t, lock.NewMutex(bubble.Client(t, c, "w1"), "jobs", nil).Lock)
 		reader := ask(t, lock.NewRWMutex(bubble.Client(t, c, "r"), "jobs", nil).RLock)
-		better := ask(t, lock.NewMutex(bubble.Client(t, c, "w2"), "jobs", &lock.Options{Priority: 9}).Lock)
+		better := ask(t, lock.NewMutex(bubble.Client(t, c, "w2"), "jobs", &elect.Options{Priority: 9}).Lock)
 		release(t, c, first)
 		if !reader.Returned(t) || better.Returned(t) {
 			t.Error("a reader has given way to a writer behind it")

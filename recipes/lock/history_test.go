@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/recipes/lock"
@@ -16,7 +17,7 @@ func TestHistory(t *testing.T) {
 		c := memory.New(nil)
 		b := c.Client("a")
 		defer b.Close()
-		m := lock.NewRWMutex(b, "file", &lock.Options{ID: "a", History: 5})
+		m := lock.NewRWMutex(b, "file", &elect.Options{ID: "a", History: 5})
 		hold := func(held *lock.Held, err error) {
 			t.Helper()
 			if err != nil {

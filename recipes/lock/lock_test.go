@@ -124,7 +124,7 @@ func TestAllIsToldWhileItWaits(t *testing.T) {
 // Who asks for a lock that the process holds itself waits for itself. Its error says who stands in front.
 func TestLockByItself(t *testing.T) {
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
-		m := lock.NewMutex(bubble.Client(t, c, "a"), "jobs", &lock.Options{ID: "web-7"})
+		m := lock.NewMutex(bubble.Client(t, c, "a"), "jobs", &elect.Options{ID: "web-7"})
 		h := bubble.Must[*lock.Held](t)(m.Lock(t.Context()))
 		defer h.Unlock(t.Context())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -10,10 +10,6 @@ import (
 	"github.com/succession-dev/succession/recipes"
 )
 
-// Options are the optional settings of a [Mutex]. They are those of an election; ID says who this
-// process is, to others who look at the line. Nil and the zero value mean the defaults.
-type Options = elect.Options
-
 // ErrLocked says that somebody else holds the lock, or waits for it; see [Mutex.TryLock].
 var ErrLocked = errors.New("locked by another")
 
@@ -26,9 +22,12 @@ type Mutex struct{ e *elect.Election }
 // talk to the coordinator. If the name or an option is not allowed, every call fails with
 // [backend.ErrInvalid]. The caller still has to close b.
 //
+// The options are those of an election: ID says who this process is, to others who look at the line.
+// o may be nil.
+//
 // The lock, the [RWMutex] and the election of the same name are the same: they stand in one line.
 // No other recipe uses that line.
-func NewMutex(b backend.Backend, name string, o *Options) *Mutex {
+func NewMutex(b backend.Backend, name string, o *elect.Options) *Mutex {
 	return &Mutex{elect.New(b, name, o)}
 }
 
@@ -38,7 +37,7 @@ func (m *Mutex) Name() string { return m.e.Name() }
 // Lock blocks until this call holds the lock or ctx ends. The caller must call [Held.Unlock] on
 // what it gets, also after the lock was lost.
 //
-// If ctx ends first, Lock leaves the line, within [Options] ResignTimeout, and returns the cause
+// If ctx ends first, Lock leaves the line, within [elect.Options] ResignTimeout, and returns the cause
 // of ctx. Once the lock is held, ctx has no effect on it. Lock waits on, at the end of the line,
 // when the session ends or the coordinator cannot be reached. It returns other errors, such as
 // [backend.ErrDenied] or [backend.ErrSealed].
@@ -73,7 +72,7 @@ func held(t *elect.Term, err error) (*Held, error) {
 }
 
 // Unlock ends the work under the lock and hands it to the next in line. It blocks until the
-// coordinator has confirmed, at most for [Options] ResignTimeout, whether ctx has ended or not.
+// coordinator has confirmed, at most for [elect.Options] ResignTimeout, whether ctx has ended or not.
 // Calling it again returns the same result. It is not an error that the lock was lost before.
 //
 // An error means that the lock is still held. A goroutine unlocks it as soon as that is possible,

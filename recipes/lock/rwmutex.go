@@ -29,7 +29,7 @@ var anRWMutex = recipe.Recipe{Package: "lock", Owner: naming.Lock, History: true
 // Site is set, every call fails with [backend.ErrInvalid]. No history is kept of readers.
 //
 // The [Mutex] of the same name is the same lock, for writers only.
-func NewRWMutex(b backend.Backend, name string, o *Options) *RWMutex {
+func NewRWMutex(b backend.Backend, name string, o *elect.Options) *RWMutex {
 	return &RWMutex{elect.New(b, name, o), elect.New(view.Of(b, shared), name, o), anRWMutex.CheckOptions(name, o)}
 }
 

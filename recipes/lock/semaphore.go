@@ -39,8 +39,8 @@ var aSemaphore = recipe.Recipe{Package: "lock", Owner: naming.Semaphore}
 //
 // The semaphore uses the lines NAME-slots and NAME-waiting: choose a NAME for which nothing else
 // uses these. A [Mutex] called NAME is another lock.
-func NewSemaphore(b backend.Backend, name string, n int, o *Options) *Semaphore {
-	turn, slot := new(Options), new(Options)
+func NewSemaphore(b backend.Backend, name string, n int, o *elect.Options) *Semaphore {
+	turn, slot := new(elect.Options), new(elect.Options)
 	if o != nil {
 		*slot = *o
 		slot.Trace = trace.Named(name, o.Trace)

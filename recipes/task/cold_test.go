@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/rig/bubble"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/recipes/task"
@@ -88,7 +89,7 @@ func TestHistoryOfCold(t *testing.T) {
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		f := newFloor(t, c)
 		ok(t, f.console.Start(t.Context(), "t1"))
-		s := task.NewStandby(bubble.Client(t, c, "cold"), "bus", &task.Options{ID: "m1", History: 5})
+		s := task.NewStandby(bubble.Client(t, c, "cold"), "bus", &elect.Options{ID: "m1", History: 5})
 		m := f.stands("m1", func(_ *task.Standby, ctx context.Context) error { return s.Cold(ctx, f.run) })
 		f.expect("now", "t1", "m1")
 		m.ends(t)
@@ -105,7 +106,7 @@ func TestColdThatIsNotReady(t *testing.T) {
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		f := newFloor(t, c)
 		var unready atomic.Bool
-		s := task.NewStandby(bubble.Client(t, c, "cold"), "bus", &task.Options{ID: "m1", Ready: func(context.Context) error {
+		s := task.NewStandby(bubble.Client(t, c, "cold"), "bus", &elect.Options{ID: "m1", Ready: func(context.Context) error {
 			if unready.Load() {
 				return errors.New("no disk")
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/recipes/task"
 )
@@ -16,7 +17,7 @@ func ExampleStandby_Hot() {
 	for _, machine := range []string{"m1", "m2"} {
 		b := c.Client(machine) // or succession.Connect(ctx, os.Getenv("SUCCESSION_URL"))
 		defer b.Close()
-		s := task.NewStandby(b, "bus", &task.Options{ID: machine})
+		s := task.NewStandby(b, "bus", &elect.Options{ID: machine})
 		if err := s.Start(ctx, "orders"); err != nil { // the console
 			fmt.Println(err)
 			return
@@ -44,7 +45,7 @@ func ExampleStandby_Cold() {
 	defer cancel()
 	b := memory.New(nil).Client("m1")
 	defer b.Close()
-	s := task.NewStandby(b, "bus", &task.Options{ID: "m1"})
+	s := task.NewStandby(b, "bus", &elect.Options{ID: "m1"})
 	for _, name := range []string{"bills", "orders"} {
 		if err := s.Start(ctx, name); err != nil {
 			fmt.Println(err)
@@ -73,7 +74,7 @@ func ExamplePool() {
 	defer cancel()
 	b := memory.New(nil).Client("m1")
 	defer b.Close()
-	p := task.NewPool(b, "jobs", &task.Options{ID: "m1"})
+	p := task.NewPool(b, "jobs", &elect.Options{ID: "m1"})
 
 	worker := make(chan error)
 	go func() {

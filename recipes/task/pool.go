@@ -33,8 +33,10 @@ var aPool = recipe.Recipe{Package: "task", Owner: naming.Pool, History: true}
 // talk to the coordinator. If the name or an option is not allowed, or Ready, Priority or Site is
 // set, every call fails with [backend.ErrInvalid]; where the backend has no items, no shared
 // members or no records, with [errors.ErrUnsupported]. The caller still has to close b.
-func NewPool(b backend.Backend, name string, o *Options) *Pool {
-	same := Options{}
+//
+// The options are those of [NewStandby].
+func NewPool(b backend.Backend, name string, o *elect.Options) *Pool {
+	same := elect.Options{}
 	if o != nil {
 		same = *o
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/rig/bubble"
 	"github.com/succession-dev/succession/internal/view"
 	"github.com/succession-dev/succession/memory"
@@ -53,7 +54,7 @@ func (cr *crew) worksOn(id string, wrap func(backend.Session) backend.Session) *
 	w := &worker{b: bubble.Client(cr.t, cr.c, id), err: make(chan error, 1)}
 	ctx, cancel := context.WithCancelCause(cr.t.Context())
 	w.stop = func() { cancel(errEnough) }
-	p := task.NewPool(view.Of(w.b, wrap), "jobs", &task.Options{ID: id})
+	p := task.NewPool(view.Of(w.b, wrap), "jobs", &elect.Options{ID: id})
 	go func() {
 		w.err <- p.Work(ctx, func(ctx context.Context, t *task.Task) (string, error) { return cr.run(ctx, id, t) })
 	}()
@@ -292,7 +293,7 @@ func TestPoolArguments(t *testing.T) {
 			bubble.Want(t, p.Forget(ctx, 1), backend.ErrInvalid)
 			bubble.Want(t, p.Work(ctx, fn), backend.ErrInvalid)
 		}
-		bubble.Want(t, task.NewPool(b, "jobs", &task.Options{Margin: -1}).Work(ctx, fn), backend.ErrInvalid)
+		bubble.Want(t, task.NewPool(b, "jobs", &elect.Options{Margin: -1}).Work(ctx, fn), backend.ErrInvalid)
 		p := task.NewPool(b, "jobs", nil)
 		bubble.Want(t, p.Work(ctx, nil), backend.ErrInvalid)
 		for _, value := range []string{"\xff", strings.Repeat("x", backend.MaxValue+1)} {

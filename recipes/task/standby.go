@@ -18,18 +18,13 @@ import (
 	"github.com/succession-dev/succession/recipes/record"
 )
 
-// Options are the optional settings of a [Standby] or a [Pool]. They are those of an election; ID
-// says who this machine is. Trace is told of the steps in each line that the machine stands in. Nil
-// and the zero value mean the defaults.
-type Options = elect.Options
-
 // A Standby is a machine's handle on a set of tasks, each of which one machine runs while others
 // stand by. It is safe for concurrent use. A machine that is to run several tasks at the same time
 // calls Hot or Cold several times.
 type Standby struct {
 	b    backend.Backend
 	name string
-	o    Options
+	o    elect.Options
 	idle *elect.Election // the line of those that are cold and run nothing
 	err  error           // what is wrong with the name
 }
@@ -40,7 +35,10 @@ var aStandby = recipe.Recipe{Package: "task", Owner: naming.Standby}
 // not talk to the coordinator. If the name or an option is not allowed, every call fails with
 // [backend.ErrInvalid]; where the backend has no records, with [errors.ErrUnsupported]. The caller
 // still has to close b.
-func NewStandby(b backend.Backend, name string, o *Options) *Standby {
+//
+// The options are those of an election: ID says who this machine is, and Trace is told of the steps
+// in each line that the machine stands in. o may be nil.
+func NewStandby(b backend.Backend, name string, o *elect.Options) *Standby {
 	s := &Standby{b: b, name: name, err: aStandby.CheckName(name)}
 	if o != nil {
 		s.o = *o

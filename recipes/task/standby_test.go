@@ -98,7 +98,7 @@ func (f *floor) stands(id string, stand func(s *task.Standby, ctx context.Contex
 	m := &machine{b: bubble.Client(f.t, f.c, id), err: make(chan error, 1)}
 	ctx, cancel := context.WithCancelCause(f.t.Context())
 	m.stop = func() { cancel(errEnough) }
-	s := task.NewStandby(m.b, "bus", &task.Options{ID: id})
+	s := task.NewStandby(m.b, "bus", &elect.Options{ID: id})
 	go func() { m.err <- stand(s, ctx) }()
 	synctest.Wait()
 	return m
@@ -403,9 +403,9 @@ func TestStandbyArguments(t *testing.T) {
 				t.Errorf("%s under a name that is too long: %v", what, err)
 			}
 		}
-		withHistory := task.NewStandby(b, "bus", &task.Options{History: 1})
+		withHistory := task.NewStandby(b, "bus", &elect.Options{History: 1})
 		bubble.Want(t, withHistory.Start(ctx, strings.Repeat("x", backend.MaxName-len("bus-position/"))), backend.ErrInvalid)
-		for _, s := range []*task.Standby{task.NewStandby(b, "no//name", nil), task.NewStandby(b, "bus", &task.Options{ID: "a\nb"})} {
+		for _, s := range []*task.Standby{task.NewStandby(b, "no//name", nil), task.NewStandby(b, "bus", &elect.Options{ID: "a\nb"})} {
 			bubble.Want(t, s.Cold(ctx, func(context.Context, *task.Run) error { return nil }), backend.ErrInvalid)
 			bubble.Want(t, s.Hot(ctx, "x", func(context.Context, *task.Run) error { return nil }), backend.ErrInvalid)
 		}

@@ -103,14 +103,14 @@ func gallery(w *world) {
 	_, err = mails.Take(ctx)
 	must(err)
 
-	slots := lock.NewSemaphore(w.client("slots"), "render", 2, &lock.Options{ID: "render-1"})
+	slots := lock.NewSemaphore(w.client("slots"), "render", 2, &elect.Options{ID: "render-1"})
 	for range 2 {
 		_, err := slots.Acquire(ctx)
 		must(err)
 	}
 
 	for _, id := range []string{"collector-1", "collector-2", "collector-3"} {
-		g := group.New(w.client(id), "collectors", &group.Options{ID: id, Value: "zone " + id[len(id)-1:]})
+		g := group.New(w.client(id), "collectors", &elect.Options{ID: id, Value: "zone " + id[len(id)-1:]})
 		p, err := g.Join(ctx)
 		must(err)
 		w.goes(func(ctx context.Context) {

@@ -75,8 +75,8 @@ func (r *room) leaves(h *lock.Held) {
 }
 
 // options are those of the locks of a client.
-func options(t *engine.Trial, c *engine.Client) *lock.Options {
-	return &lock.Options{ID: c.Name, ResignTimeout: t.TTL/2 + t.Soon()}
+func options(t *engine.Trial, c *engine.Client) *elect.Options {
+	return &elect.Options{ID: c.Name, ResignTimeout: t.TTL/2 + t.Soon()}
 }
 
 // visits has the client ask for the lock so many times, be in the room for a moment each time,

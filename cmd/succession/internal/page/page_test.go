@@ -162,7 +162,7 @@ func TestRecipes(t *testing.T) {
 		b := c.Client("recipes")
 		defer b.Close()
 		q := queue.New(b, "mails", &queue.Options{Options: elect.Options{ID: "sender"}})
-		g := group.New(b, "mails", &group.Options{ID: "web-1", Value: "idle"})
+		g := group.New(b, "mails", &elect.Options{ID: "web-1", Value: "idle"})
 		for _, item := range []string{"first", "second"} {
 			if err := q.Put(t.Context(), item); err != nil {
 				t.Fatal(err)
@@ -190,7 +190,7 @@ func TestRecipes(t *testing.T) {
 		}
 		for _, id := range []string{"holder", "waiter"} {
 			running.Go(func() {
-				if held, err := lock.NewSemaphore(b, "mails", 1, &lock.Options{ID: id}).Acquire(ctx); err == nil {
+				if held, err := lock.NewSemaphore(b, "mails", 1, &elect.Options{ID: id}).Acquire(ctx); err == nil {
 					<-ctx.Done()
 					held.Unlock(t.Context())
 				}
@@ -252,7 +252,7 @@ func TestNamesakes(t *testing.T) {
 		if err := queue.New(b, "mails", nil).Put(t.Context(), "first"); err != nil {
 			t.Fatal(err)
 		}
-		held, err := lock.NewSemaphore(b, "slots", 2, &lock.Options{ID: "holder"}).Acquire(t.Context())
+		held, err := lock.NewSemaphore(b, "slots", 2, &elect.Options{ID: "holder"}).Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
 	. "github.com/succession-dev/succession/internal/rig/simulation/recipes"
 	"github.com/succession-dev/succession/recipes/lock"
 )
 
 // options are those of what the process holds.
-func (p *process) options() *lock.Options {
-	return &lock.Options{ID: p.Name(), ResignTimeout: 3 * time.Second}
+func (p *process) options() *elect.Options {
+	return &elect.Options{ID: p.Name(), ResignTimeout: 3 * time.Second}
 }
 
 // holds takes a lock again and again, and holds it for a while each time.
