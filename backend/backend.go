@@ -30,8 +30,11 @@ type Backend interface {
 // coordinators, as that of package spread does: b then has a method For(election string) Backend. A session
 // has one end and one deadline, and these differ between coordinators, so the Session of such a b fails
 // with [ErrInvalid]. Package elect calls For by itself. For any other b it returns b. It does not block. The
-// caller closes b, and not what For returns. If such a b has a method Reach(context.Context) error, that blocks until
-// its coordinators can be used, as Session does for others.
+// caller closes b, and not what For returns.
+//
+// Such a b may also have a method Reach(context.Context) error, which does not return before its coordinators
+// can be used, as Session does not for others. A type that embeds a Backend, and is to work with such a b,
+// has both methods too, and calls For of what it embeds.
 func For(b Backend, election string) Backend {
 	if d, ok := b.(interface{ For(election string) Backend }); ok {
 		return d.For(election)

@@ -73,7 +73,9 @@
 //
 // # Where things are
 //
-// This package holds the harness, the run and its report. The rules are in the packages
+// This package holds the harness, the run and its report. The rules are two suites on one engine:
+// [Driver], which is what a driver must keep and what elections make of it, and [Recipes], which is
+// what the recipes promise. [Harness] Only can name one of them. The rules are in the packages
 // internal/laws, internal/guarantees, internal/faults and internal/recipes, in files named after
 // their subjects. They import internal/engine, which knows no rule; its documentation says how to
 // read one. Package internal/broken holds the flawed backends and elections.

@@ -84,7 +84,7 @@ type Harness struct {
 	// the run fail if a rule that is named measures no such thing.
 	Costs map[string]int64
 
-	// Only restricts the run to these rules, by ID ("L3.leave") or group ("L3"). Nil is
+	// Only restricts the run to these rules, by ID ("L3.leave"), group ("L3") or [Suite]. Nil is
 	// all.
 	Only []string
 
@@ -148,7 +148,7 @@ func (h *Harness) validate() error {
 		return err
 	}
 	known := func(id string) bool {
-		return slices.ContainsFunc(rules, func(r Rule) bool { return r.ID == id || r.Group() == id })
+		return slices.ContainsFunc(rules, func(r Rule) bool { return r.isOf(id) })
 	}
 	for name, reasons := range map[string]map[string]string{"Waive": h.Waive, "Unfit": h.Unfit} {
 		for _, id := range slices.Sorted(maps.Keys(reasons)) {
@@ -167,7 +167,7 @@ func (h *Harness) validate() error {
 	}
 	for _, id := range h.Only {
 		if !known(id) {
-			return fmt.Errorf("conformance: Harness.Only names %q, which is neither a rule nor a group", id)
+			return fmt.Errorf("conformance: Harness.Only names %q, which is no rule, no group and no suite", id)
 		}
 	}
 	return nil
@@ -213,7 +213,7 @@ func (h *Harness) lacks(f Fault) bool {
 }
 
 func (h *Harness) selects(r Rule) bool {
-	return h.Only == nil || slices.Contains(h.Only, r.ID) || slices.Contains(h.Only, r.Group())
+	return h.Only == nil || slices.ContainsFunc(h.Only, r.isOf)
 }
 
 // Missing returns how r would be reported because it cannot be exercised: [Impossible] or

@@ -123,11 +123,26 @@ func (r *Report) Count(s Status) int {
 	return n
 }
 
-// exercised says in a line how many rules of the run were exercised, and why others were not.
+// exercised says in a line how many rules of each suite were exercised in the run, and why others were not.
 func (r *Report) exercised() string {
-	impossible, notWired := r.Count(Impossible), r.Count(NotWired)
-	return fmt.Sprintf("conformance: %s: %d of %d rules exercised, %d impossible, %d not wired",
-		r.Name, len(r.Results)-impossible-notWired, len(r.Results), impossible, notWired)
+	var parts []string
+	for _, suite := range []Suite{Driver, Recipes} {
+		done, all := 0, 0
+		for _, res := range r.Results {
+			if (Rule{ID: res.ID}).Suite() != suite {
+				continue
+			}
+			all++
+			if res.Status != Impossible && res.Status != NotWired {
+				done++
+			}
+		}
+		if all > 0 {
+			parts = append(parts, fmt.Sprintf("%d of %d rules of suite %s", done, all, suite))
+		}
+	}
+	return fmt.Sprintf("conformance: %s: exercised %s; %d impossible, %d not wired",
+		r.Name, strings.Join(parts, " and "), r.Count(Impossible), r.Count(NotWired))
 }
 
 // Err returns nil if at least one rule has passed, none has failed, and the run was not

@@ -38,45 +38,66 @@ func (r Rule) Alone() bool {
 	return slices.ContainsFunc(r.Needs, func(f Fault) bool { return slices.Contains(disturbing, f) })
 }
 
+// Suite returns which suite the rule belongs to.
+func (r Rule) Suite() Suite {
+	return groups[slices.IndexFunc(groups, func(g Group) bool { return g.Name == r.Group() })].Suite
+}
+
+// isOf reports whether that is the name of the rule, of its group, or of its suite.
+func (r Rule) isOf(name string) bool {
+	return name == r.ID || name == r.Group() || name == string(r.Suite())
+}
+
+// A Suite is one of the two parts of the rules, which run on one engine. [Harness] Only can name it.
+type Suite string
+
+const (
+	Driver  Suite = "driver"  // what a driver must keep, and what elections make of it
+	Recipes Suite = "recipes" // what the recipes promise, one floor higher
+)
+
 // A Group is a group of rules: for one law of package backend, one guarantee of the project, or one
 // other part of the contract.
-type Group struct{ Name, Title string }
+type Group struct {
+	Name, Title string
+	Suite       Suite
+}
 
 // Groups returns all groups, in the order of the report.
 func Groups() []Group { return slices.Clone(groups) }
 
 var groups = []Group{
-	{"L1", "Join adds exactly one member, at the end"},
-	{"L2", "Ahead and Line are fresh"},
-	{"L3", "Gone wakes for its member alone, and never misses"},
-	{"L4", "Leave is idempotent and guarded"},
-	{"L5", "A session ends once and for all"},
-	{"L6", "The deadline is never late"},
-	{"L7", "Nothing but the record and the members"},
-	{"L8", "Values are kept as they are"},
-	{"L9", "Shared members wait for the others alone"},
-	{"L10", "Items outlive their session, and go by a guard alone"},
-	{"Pin", "Pinned members and the seal"},
-	{"Records", "Records with versions"},
-	{"G1", "One leader"},
-	{"G2", "Tokens grow"},
-	{"G3", "Guarded writes"},
-	{"G4", "Succession"},
-	{"G5", "No herd"},
-	{"G6", "No ghosts"},
-	{"G7", "Told"},
-	{"G8", "No stall"},
-	{"G9", "Clean end"},
-	{"G10", "Observers"},
-	{"Run", "The contract of elect.Election.Run"},
-	{"Choice", "Who is to lead, beyond the order of the line"},
-	{"Lock", "The locks of package lock"},
-	{"Queue", "The queues of package queue"},
-	{"Barrier", "The barriers of package barrier"},
-	{"Group", "The groups of package group"},
-	{"Value", "The values of package record"},
-	{"Task", "The tasks of package task"},
-	{"Fault", "All of it, under each fault that there is"},
+	{"L1", "Join adds exactly one member, at the end", Driver},
+	{"L2", "Ahead and Line are fresh", Driver},
+	{"L3", "Gone wakes for its member alone, and never misses", Driver},
+	{"L4", "Leave is idempotent and guarded", Driver},
+	{"L5", "A session ends once and for all", Driver},
+	{"L6", "The deadline is never late", Driver},
+	{"L7", "Nothing but the record and the members", Driver},
+	{"L8", "Values are kept as they are", Driver},
+	{"L9", "Shared members wait for the others alone", Driver},
+	{"L10", "Items outlive their session, and go by a guard alone", Driver},
+	{"Pin", "Pinned members and the seal", Driver},
+	{"Records", "Records with versions", Driver},
+	{"G1", "One leader", Driver},
+	{"G2", "Tokens grow", Driver},
+	{"G3", "Guarded writes", Driver},
+	{"G4", "Succession", Driver},
+	{"G5", "No herd", Driver},
+	{"G6", "No ghosts", Driver},
+	{"G7", "Told", Driver},
+	{"G8", "No stall", Driver},
+	{"G9", "Clean end", Driver},
+	{"G10", "Observers", Driver},
+	{"Run", "The contract of elect.Election.Run", Driver},
+	{"Choice", "Who is to lead, beyond the order of the line", Driver},
+	{"Lock", "The locks of package lock", Recipes},
+	{"Queue", "The queues of package queue", Recipes},
+	{"Barrier", "The barriers of package barrier", Recipes},
+	{"Group", "The groups of package group", Recipes},
+	{"Value", "The values of package record", Recipes},
+	{"Task", "The tasks of package task", Recipes},
+	{"Fault", "All of it, under each fault that there is", Driver},
 }
 
 // rules are all rules, in the order of groups.

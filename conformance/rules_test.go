@@ -35,6 +35,12 @@ func TestRulesFile(t *testing.T) {
 func rulesFile() []byte {
 	b := new(bytes.Buffer)
 	b.WriteString(rulesHead)
+	of := make(map[conformance.Suite]int)
+	for _, r := range conformance.Rules() {
+		of[r.Suite()]++
+	}
+	fmt.Fprintf(b, "\nThere are %d rules of the suite `driver`, which a driver keeps and elections make of it, and %d of the suite `recipes`.\n",
+		of[conformance.Driver], of[conformance.Recipes])
 	for _, g := range conformance.Groups() {
 		fmt.Fprintf(b, "\n## %s %s\n\n| ID | Title | Rule | Needs | Shown to fail by |\n|---|---|---|---|---|\n", g.Name, g.Title)
 		for _, r := range conformance.Rules() {

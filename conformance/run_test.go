@@ -290,7 +290,7 @@ func TestInterrupted(t *testing.T) {
 func TestLastLine(t *testing.T) {
 	if os.Getenv("LAST_LINE") != "" {
 		h := memoryHarness(plain)
-		h.Only = []string{"L1.end", "L3.kill", "Fault.suspended"}
+		h.Only = []string{"L1.end", "L3.kill", "Fault.suspended", "Lock.try"}
 		h.Faults.Kill = nil
 		h.Wrap = func(t *testing.T, rule func(*testing.T, conformance.Harness)) {
 			synctest.Test(t, func(t *testing.T) {
@@ -305,7 +305,7 @@ func TestLastLine(t *testing.T) {
 	cmd := exec.Command(os.Args[0], "-test.run=^TestLastLine$")
 	cmd.Env = append(os.Environ(), "LAST_LINE=yes")
 	out, err := cmd.Output()
-	if want := "conformance: memory: 1 of 3 rules exercised, 1 impossible, 1 not wired\nPASS\n"; err != nil || string(out) != want {
+	if want := "conformance: memory: exercised 1 of 3 rules of suite driver and 1 of 1 rules of suite recipes; 1 impossible, 1 not wired\nPASS\n"; err != nil || string(out) != want {
 		t.Errorf("go test prints %q, %v; want %q", out, err, want)
 	}
 }
@@ -321,5 +321,25 @@ func TestSkipMessages(t *testing.T) {
 		if got := res.Skipped(); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: %q, want it to begin with %q", status, got, want)
 		}
+	}
+}
+
+// A run can be restricted to a suite.
+func TestOnlyOneSuite(t *testing.T) {
+	over, cancel := context.WithCancel(t.Context())
+	cancel() // nothing is exercised: only what the harness says is looked at
+	for name, wrong := range map[string]bool{"driver": false, "recipes": false, "Lock": false, "locks": true} {
+		h := memoryHarness(plain)
+		h.Only = []string{name}
+		if report := conformance.Check(over, h, nil); (report.Invalid != "") != wrong {
+			t.Errorf("Only %q: %q", name, report.Invalid)
+		}
+	}
+	of := make(map[conformance.Suite]int)
+	for _, r := range conformance.Rules() {
+		of[r.Suite()]++
+	}
+	if of[conformance.Driver] < 200 || of[conformance.Recipes] < 50 || len(of) != 2 {
+		t.Errorf("rules of each suite: %v", of)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
+	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/internal/value"
 	"github.com/succession-dev/succession/migrate/internal/composite"
@@ -36,27 +37,20 @@ func unlessPaused(d decision) decision {
 // step reads both lines and does what try decides, again and again until the step is done, is
 // refused, or ctx ends. If ctx ends, the error says why the earlier attempts failed.
 func (b *Backend) step(ctx context.Context, op, election string, try func(v view) (done bool, err error)) (Status, error) {
-	wait := backoff.New(ctx)
-	var last error
-	for {
-		v, err := b.look(ctx, election)
-		done := false
-		if err == nil {
-			done, err = try(v)
-		}
-		if err == nil && done {
-			return b.Status(ctx, election)
-		}
-		if err == nil || errors.Is(err, backend.ErrUnavailable) || errors.Is(err, backend.ErrVersion) {
-			last, err = err, wait.Sleep(ctx)
-		}
-		if err != nil {
-			if last != nil && ctx.Err() != nil {
-				err = fmt.Errorf("%w; last: %w", err, last)
-			}
-			return Status{}, composite.Wrap(op, election, err)
-		}
+	passing := func(err error) bool {
+		return errors.Is(err, backend.ErrUnavailable) || errors.Is(err, backend.ErrVersion)
 	}
+	err := again.Until(ctx, passing, func() (done bool, err error) {
+		v, err := b.look(ctx, election)
+		if err != nil {
+			return false, err
+		}
+		return try(v)
+	})
+	if err != nil {
+		return Status{}, composite.Wrap(op, election, err)
+	}
+	return b.Status(ctx, election)
 }
 
 // try decides once, and does it. It reports whether the step is done.

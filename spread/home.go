@@ -20,7 +20,7 @@ const homeSuffix = naming.Home
 
 // bellRecord is a founder's record of the elections that are being moved, among those whose homes
 // it keeps. So a process follows one record for each founder, and not one for each election.
-const bellRecord = homeSuffix + "-moves"
+const bellRecord = naming.Moving
 
 // A Home is where an election lives. A founder keeps it in a record.
 type Home struct {
@@ -71,7 +71,7 @@ func (b *Backend) Where(ctx context.Context, election string) (h Home, fallsTo s
 
 // keeper returns the founder that keeps the election's home. It is always the same.
 func (b *Backend) keeper(ctx context.Context, election string) (*cluster, error) {
-	if err := backend.CheckName(election + homeSuffix); err != nil {
+	if err := naming.Check(naming.Spread, election); err != nil {
 		return nil, err
 	}
 	s, err := b.founding(ctx, true)

@@ -10,6 +10,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/memory"
+	"github.com/succession-dev/succession/recipes/lock"
 	"github.com/succession-dev/succession/recipes/record"
 	"github.com/succession-dev/succession/spread"
 )
@@ -386,6 +387,8 @@ func TestFor(t *testing.T) {
 		want(t, err, errors.ErrUnsupported)
 		_, err = p.Session(w.ctx)
 		want(t, err, backend.ErrInvalid, "For")
+		_, err = lock.NewRWMutex(p, "reports", nil).RLock(w.ctx) // which wraps the backend
+		want(t, err, errors.ErrUnsupported, "shared")
 
 		term, err := elect.New(b, "reports", nil).Campaign(w.ctx)
 		if err != nil {

@@ -51,7 +51,8 @@ const (
 	Note    = ".migrate-home"    // beside a record that moves: with which election
 	Probe   = ".migrate-probe"   // for the trial before a migration begins
 
-	Home = ".spread" // on which of several clusters the election lives
+	Home   = ".spread"       // on which of several clusters the election lives; by itself, which cluster this is
+	Moving = Home + "-moves" // by itself alone: the elections that are being moved
 
 	Slots   = "-slots"
 	Waiting = "-waiting"
@@ -96,6 +97,7 @@ var Table = []Row{
 	{Election, Fence, Record, "", "the fence, which outlives the deletion of the election"},
 	{Election, History, Record, "", "who led when"},
 	{Election, Unready, Record, "/POSITION", "which candidates are not ready, and why"},
+	{Election, Unready, Record, "", "that a candidate has become ready"},
 
 	{Migration, Marks, Line, "", "who knows both coordinators"},
 	{Migration, Guarded, Record, "", "the records that move with the election"},
@@ -162,8 +164,8 @@ func Check(owner Owner, name string) error {
 	return nil
 }
 
-// Beside returns the name with the suffix. If that would be too long, it stands for the end of the name by a hash: no two names share what
-// stands beside them.
+// Beside returns the name with the suffix. If that would be too long, a hash takes the place of the end of the name, so that two long
+// names never have the same one beside them.
 func Beside(name, suffix string) string {
 	if len(name)+len(suffix) <= backend.MaxName {
 		return name + suffix

@@ -24,6 +24,11 @@ type of struct {
 // Unwrap returns the backend below the view.
 func (b *of) Unwrap() backend.Backend { return b.Backend }
 
+// For passes on that b keeps each election on one of several coordinators; see [backend.For].
+func (b *of) For(election string) backend.Backend {
+	return Of(backend.For(b.Backend, election), b.wrap)
+}
+
 func (b *of) Session(ctx context.Context) (backend.Session, error) {
 	s, err := b.Backend.Session(ctx)
 	if err != nil {
@@ -54,9 +59,9 @@ func Unplaced(j backend.Joined, err error) (backend.Joined, error) {
 	return j, err
 }
 
-// WatchPlace is for a session s that asks more than the session below it, on, before it says First,
-// and that never takes First back. So a member that is first needs only on's WatchPlace. All others
-// wait by the Gone and Ahead of s.
+// WatchPlace is the WatchPlace of a session s that wraps the session on. s may say that a member waits
+// where on says that it is first, and never says again that a first member waits. So a member that is
+// first needs only on's WatchPlace. All others wait by the Gone and Ahead of s.
 func WatchPlace(ctx context.Context, s, on backend.Session, m backend.Member, p *backend.Place) error {
 	if p.First {
 		return on.WatchPlace(ctx, m, p)

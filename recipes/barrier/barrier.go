@@ -11,9 +11,9 @@ import (
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/naming"
-	"github.com/succession-dev/succession/internal/recipe"
 	"github.com/succession-dev/succession/internal/view"
 	"github.com/succession-dev/succession/recipes"
+	"github.com/succession-dev/succession/recipes/internal/recipe"
 )
 
 // most is the largest number of participants: they are listed in one record, with up to 36 bytes

@@ -14,9 +14,9 @@ import (
 	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/logs"
 	"github.com/succession-dev/succession/internal/naming"
-	"github.com/succession-dev/succession/internal/recipe"
 	"github.com/succession-dev/succession/internal/view"
 	"github.com/succession-dev/succession/recipes"
+	"github.com/succession-dev/succession/recipes/internal/recipe"
 )
 
 var aGroup = recipe.Recipe{Package: "group", Owner: naming.Group, History: true}

@@ -6,8 +6,8 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/naming"
-	"github.com/succession-dev/succession/internal/recipe"
 	"github.com/succession-dev/succession/internal/view"
+	"github.com/succession-dev/succession/recipes/internal/recipe"
 )
 
 // An RWMutex is a process's handle on a lock that any number of readers hold together, or one

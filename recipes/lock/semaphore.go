@@ -11,8 +11,8 @@ import (
 	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/naming"
-	"github.com/succession-dev/succession/internal/recipe"
 	"github.com/succession-dev/succession/internal/view"
+	"github.com/succession-dev/succession/recipes/internal/recipe"
 )
 
 // A Semaphore is a process's handle on a lock that up to n processes hold at a time. It is safe

@@ -17,8 +17,8 @@ import (
 	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/naming"
-	"github.com/succession-dev/succession/internal/recipe"
 	"github.com/succession-dev/succession/internal/value"
+	"github.com/succession-dev/succession/recipes/internal/recipe"
 )
 
 // Options are the optional settings of a [Queue]. Nil and the zero value mean the defaults.

@@ -85,15 +85,8 @@ func (q *Queue) takeInTurn(ctx context.Context) (item *Item, err error) {
 // looks again, after a pause that is short at first, because there is a next item for each of them.
 func (q *Queue) takeFree(ctx context.Context) (*Item, error) {
 	wait := backoff.Backoff{Min: time.Millisecond, Max: time.Second, Jitter: backoff.JitterOf(ctx)}
-	for {
-		item, err := q.takeFirst(ctx)
-		if !errors.Is(err, errTaken) {
-			return item, err
-		}
-		if err := wait.After(ctx, err); err != nil {
-			return nil, err
-		}
-	}
+	taken := func(err error) bool { return errors.Is(err, errTaken) }
+	return kit.Retry(ctx, wait, taken, q.takeFirst)
 }
 
 // takeFirst is takeFree that looks once. It fails with errTaken if another was quicker.

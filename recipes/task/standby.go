@@ -14,7 +14,7 @@ import (
 	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/naming"
-	"github.com/succession-dev/succession/internal/recipe"
+	"github.com/succession-dev/succession/recipes/internal/recipe"
 	"github.com/succession-dev/succession/recipes/record"
 )
 

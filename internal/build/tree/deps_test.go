@@ -84,7 +84,10 @@ func TestElectionsLinkNoBackend(t *testing.T) {
 // The ground that products stand on knows nothing of what stands on it, nor of tests.
 func TestGround(t *testing.T) {
 	rigs := module + "/internal/rig"
-	above := []string{rigs, module + "/conformance", "testing"}
+	above := []string{rigs, "testing"}
+	for _, product := range []string{"elect", "migrate", "spread", "recipes", "conformance", "metrics", "fence"} {
+		above = append(above, module+"/"+product)
+	}
 	for _, d := range drivers {
 		above = append(above, module+"/"+d.name)
 	}

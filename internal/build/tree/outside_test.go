@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
+
+	"github.com/succession-dev/succession/internal/rig/lane"
 )
 
 // outside makes a module in a folder of its own, which needs this one, and returns the folder.
@@ -32,8 +34,19 @@ func outside(t *testing.T, path string, files map[string]string) string {
 	return dir
 }
 
-// The example of a driver builds as a module of its own, outside of this one, and keeps the rules there.
+// The example of a driver builds as a module of its own, outside of this one, and keeps rules there.
 func TestExampleOutside(t *testing.T) {
+	tryExample(t, "^TestConformance$/^G[12]")
+}
+
+// It keeps all laws and guarantees there.
+func TestAllOfExampleOutside(t *testing.T) {
+	lane.All(t)
+	tryExample(t, "^TestConformance$/^[LG]")
+}
+
+// tryExample vets a copy of the example, and runs these of its tests.
+func tryExample(t *testing.T, run string) {
 	names, err := filepath.Glob("backend/kit/example/*.go")
 	if err != nil || len(names) == 0 {
 		t.Fatal("the example has no files", err)
@@ -45,7 +58,7 @@ func TestExampleOutside(t *testing.T) {
 	dir := outside(t, "example.org/driver", files)
 	for _, args := range [][]string{
 		{"vet", "./..."},
-		{"test", "-run", "^TestConformance$/^G[12]", "./..."},
+		{"test", "-run", run, "./..."},
 	} {
 		cmd := exec.CommandContext(t.Context(), "go", args...)
 		cmd.Dir = dir

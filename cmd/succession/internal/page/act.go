@@ -131,7 +131,7 @@ func (s *Server) may(r *http.Request, a Act) error {
 	case !slices.Contains(s.o.Allow, a):
 		return fmt.Errorf("this is not allowed on the page: start it with --allow %s", a)
 	case v.looks:
-		return errors.New("who has this token may only look")
+		return errors.New("this token is for looking only")
 	case s.o.UserHeader != "" && v.user == "":
 		return fmt.Errorf("nobody acts here without a name: come by the proxy, which says it in %s, beside the token", s.o.UserHeader)
 	}

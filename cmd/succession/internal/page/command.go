@@ -176,7 +176,7 @@ func (o *Options) tokens(file, lookFile string) (err error) {
 	case o.LookToken != "" && o.Token == "" && len(o.Allow) > 0:
 		return fmt.Errorf("--allow needs a token beside the one to look with; give one with --token-file or $%s", tokenVariable)
 	case o.LookToken != "" && o.LookToken == o.Token:
-		return errors.New("the two tokens are the same; who has the one to look with could do all")
+		return errors.New("the two tokens are the same, so whoever may look could also act; give two different ones")
 	}
 	return nil
 }

@@ -36,8 +36,8 @@ type guard struct {
 	since time.Time
 }
 
-// A source is where tokens come from. The form and the header are counted apart: all who come by a proxy have its address, and whoever
-// types at the form must not hold up those for whom it sends the token.
+// A source is where tokens come from. The form and the header are counted apart: all who come by a proxy have its address, and somebody who
+// types at the form must not hold up those for whom the proxy sends the token.
 type source struct {
 	address string
 	form    bool
@@ -169,7 +169,7 @@ func (g *guard) named(r *http.Request) (string, error) {
 var (
 	errNoToken = errors.New("the token is needed: log in on the page, or send it as Authorization: Bearer TOKEN")
 	errWrong   = errors.New("that is not the token")
-	errUser    = errors.New("who asks cannot be told")
+	errUser    = errors.New("it is not clear who asks")
 )
 
 // try returns the key whose token that is. It fails if there is none, or if where it comes from has given too many wrong ones. form

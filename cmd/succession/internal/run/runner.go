@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
@@ -240,16 +241,14 @@ func (r *runner) campaign(b backend.Backend) (held, error) {
 // session returns the session. A runner that has led before waits for a coordinator that
 // it cannot reach, as candidates in line do: the outage may be why leadership was lost.
 func (r *runner) session(ctx context.Context, b backend.Backend) (backend.Session, error) {
-	for wait := backoff.New(ctx); ; {
-		s, err := b.Session(ctx)
-		if !r.led || !errors.Is(err, backend.ErrUnavailable) {
-			return s, err
+	waits := func(err error) bool {
+		again := r.led && errors.Is(err, backend.ErrUnavailable)
+		if again {
+			r.retrying(err)
 		}
-		r.retrying(err)
-		if err := wait.Sleep(ctx); err != nil {
-			return nil, err
-		}
+		return again
 	}
+	return kit.Retry(ctx, backoff.New(ctx), waits, b.Session)
 }
 
 func (r *runner) retrying(err error) {

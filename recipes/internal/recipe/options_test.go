@@ -230,7 +230,7 @@ func (b *lockedBuffer) String() string {
 
 // table returns the cells of the page's table, by how the row begins.
 func table(t *testing.T) map[string][]string {
-	page, err := os.ReadFile("../../docs/recipes.md")
+	page, err := os.ReadFile("../../../docs/recipes.md")
 	if err != nil {
 		t.Fatal(err)
 	}
