@@ -18,8 +18,11 @@
 //   - elect: elections, terms, and what observers see. Package operate below it is for operators,
 //     package trace for measurements.
 //   - recipes/lock, queue, barrier, group, record and task: other things that are built on a line.
-//   - zookeeper, etcd, consul and local are drivers, and so are postgres and kubernetes, each a module of its own. A program links
-//     only those that it imports.
+//   - fence: receivers that refuse the tokens of deposed leaders.
+//   - metrics and metrics/health: what elections tell of themselves, for metrics and for probes;
+//     metrics/prometheus and metrics/otel hand it on. adapters has adapters to other libraries.
+//   - zookeeper, etcd, consul and local are drivers, and so are postgres and kubernetes, each a
+//     module of its own. A program links only those that it imports.
 //   - memory is a driver for tests: a coordinator inside the process, with faults on demand.
 //   - conformance checks whether a driver, and a coordinator, keep the contract.
 //   - migrate moves a live election from one coordinator to another.
@@ -82,9 +85,17 @@ var (
 	// ErrHeader says that another version of this library, or a stranger, has written a header that
 	// this version cannot read.
 	ErrHeader = backend.ErrHeader
+	// ErrLine says that the order of a line is not certain, because of an entry that a client of another
+	// library, or a person, has made. The message names it. It passes when the entry has gone.
+	ErrLine = backend.ErrLine
+	// ErrForeign says that a member stands in a line of another kind, such as one that is no item in a queue.
+	ErrForeign = backend.ErrForeign
 	// ErrClosed says that the backend was closed.
 	ErrClosed = backend.ErrClosed
 )
+
+// A SealedError is an [ErrSealed] that says where the election has moved; see [errors.As].
+type SealedError = backend.SealedError
 
 // Open returns a handle on the coordinator that the URL names, such as
 // "etcd://h1:2379,h2:2379/app". It checks the URL, and the files that it names, at once: the error

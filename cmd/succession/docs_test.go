@@ -124,6 +124,19 @@ func reference(b *strings.Builder, cmd *cobra.Command) {
 	b.WriteString("```\n")
 }
 
+// indented returns the page with what stands between fences indented, as other code is.
+func indented(page string) string {
+	lines, code := strings.Split(page, "\n"), false
+	for i, line := range lines {
+		if strings.HasPrefix(line, "```") {
+			code = !code
+		} else if code && !strings.HasPrefix(line, "    ") {
+			lines[i] = "    " + line
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
 // The pages name no command and no flag that there is not.
 func TestDocsNameWhatIsThere(t *testing.T) {
 	named := make(map[string]*cobra.Command)
@@ -142,7 +155,7 @@ func TestDocsNameWhatIsThere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range call.FindAllStringSubmatch(string(text), -1) {
+		for _, m := range call.FindAllStringSubmatch(indented(string(text)), -1) {
 			path := regexp.MustCompile(` --url \S+`).ReplaceAllString(m[1], "")
 			// The longest beginning that is a command; what follows are its arguments.
 			for path != "succession" && named[path] == nil {

@@ -1,6 +1,6 @@
 // Release makes all that a version publishes, from a commit that has its tags: the modules as Go's proxies keep them, and from
-// these, as a user's go install does, the command for each system, with its licences, a list of what it links (an SBOM), the
-// packages, and checksums.
+// these, as a user's go install does, the command for each system, with its licences, a list of what it links (an SBOM), and
+// checksums. The packages and the image are made beside it, by ./packages and ./container.
 //
 //	go run -C deploy ./release -o /tmp/release
 //

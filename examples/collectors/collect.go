@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/recipes/group"
 	"github.com/succession-dev/succession/recipes/record"
@@ -15,7 +15,7 @@ import (
 // collect is what each collector does until ctx ends: it joins the group, and collects from the
 // sources that fall to it. If it loses its place in the group, it joins again. It tells when it
 // begins and ends to collect from a source.
-func collect(ctx context.Context, b backend.Backend, id string, tell func(what, source string, token uint64)) error {
+func collect(ctx context.Context, b succession.Backend, id string, tell func(what, source string, token uint64)) error {
 	var lines atomic.Int64
 	g := group.New(b, "collectors", &elect.Options{ID: id})
 	return g.Run(ctx, func(ctx context.Context, p *group.Presence) error {
@@ -35,13 +35,13 @@ func collect(ctx context.Context, b backend.Backend, id string, tell func(what, 
 }
 
 // position is the record of how many lines of a source have been collected.
-func position(b backend.Backend, source string) *record.Value[int] {
+func position(b succession.Backend, source string) *record.Value[int] {
 	return record.New(b, "collectors-position/"+source, record.JSON[int]())
 }
 
 // next collects the next line. If it fails, it is to be called again for the same line. Once another
 // collects from the source, the coordinator refuses the write: the position never goes back.
-func next(ctx context.Context, b backend.Backend, source string, t *elect.Term) error {
+func next(ctx context.Context, b succession.Backend, source string, t *elect.Term) error {
 	at := position(b, source)
 	e, err := at.Get(ctx)
 	if err != nil {

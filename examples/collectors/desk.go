@@ -10,14 +10,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/recipes/group"
 )
 
 // A desk is where the run keeps book of who collects what: as the collectors tell it, and as the
 // coordinator has it.
 type desk struct {
-	b   backend.Backend
+	b   succession.Backend
 	g   *group.Group
 	out io.Writer
 
@@ -31,7 +31,7 @@ type desk struct {
 	wrong  error             // the first thing that must not happen
 }
 
-func newDesk(b backend.Backend, out io.Writer) *desk {
+func newDesk(b succession.Backend, out io.Writer) *desk {
 	return &desk{b: b, g: group.New(b, "collectors", nil), out: out, at: make(map[string]string), tokens: make(map[string]uint64)}
 }
 

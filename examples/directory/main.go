@@ -23,7 +23,6 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession"
-	"github.com/succession-dev/succession/backend"
 	_ "github.com/succession-dev/succession/consul"
 	_ "github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/examples/internal/child"
@@ -48,11 +47,11 @@ type settings struct {
 	Greeting string `json:"greeting"`
 }
 
-func names(b backend.Backend) *record.Value[[]string] {
+func names(b succession.Backend) *record.Value[[]string] {
 	return record.New(b, "directory-names/app1", record.JSON[[]string]())
 }
 
-func config(b backend.Backend) *record.Value[settings] {
+func config(b succession.Backend) *record.Value[settings] {
 	return record.New(b, "directory-config/app1", record.JSON[settings]())
 }
 
@@ -74,7 +73,7 @@ func follow[T any](ctx context.Context, v *record.Value[T], now *atomic.Pointer[
 }
 
 // edit changes the list of addresses, whoever else changes it at the same time.
-func edit(ctx context.Context, b backend.Backend, change func([]string) []string) error {
+func edit(ctx context.Context, b succession.Backend, change func([]string) []string) error {
 	_, err := names(b).Update(ctx, func(addresses []string) ([]string, error) { return change(addresses), nil })
 	return err
 }
@@ -90,7 +89,7 @@ func run(ctx context.Context, out io.Writer, url string) error {
 	var following sync.WaitGroup
 	defer following.Wait()
 	defer cancel()
-	open := func() (backend.Backend, error) {
+	open := func() (succession.Backend, error) {
 		b, err := succession.Connect(ctx, url)
 		if err == nil {
 			context.AfterFunc(ctx, func() { b.Close() })

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/recipes/task"
 )
@@ -16,7 +16,7 @@ const bus = "replication"
 
 // machine is what each machine does until ctx ends: it runs up to as many tasks as there are, each
 // of them as long as it may. It tells of each offset that it has processed.
-func machine(ctx context.Context, b backend.Backend, id string, tell func(table string, token, offset uint64)) error {
+func machine(ctx context.Context, b succession.Backend, id string, tell func(table string, token, offset uint64)) error {
 	s := task.NewStandby(b, bus, &elect.Options{ID: id})
 	results := make([]error, len(tables))
 	var slots sync.WaitGroup

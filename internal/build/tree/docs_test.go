@@ -130,7 +130,9 @@ func TestNamedInCode(t *testing.T) {
 			}
 		}
 	}
-	delete(exported, "prometheus")             // which is also a package of others
+	for _, name := range []string{"prometheus", "gocron"} { // which are also packages of others
+		delete(exported, name)
+	}
 	groups := make(map[string]map[string]bool) // of rules, with their names
 	rules := regexp.MustCompile(`(?m)^\| ([A-Z][A-Za-z0-9]*)\.([a-z-]+) \|`).FindAllStringSubmatch(read(t, "conformance/RULES.md"), -1)
 	for _, r := range rules {
@@ -143,9 +145,21 @@ func TestNamedInCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	block, called := regexp.MustCompile("(?ms)^```go.*?^```|^    .*?$"), regexp.MustCompile(`\b([a-z]+)\.([A-Z][A-Za-z]*)`)
 	code, name := regexp.MustCompile("`[^`\n]+`"), regexp.MustCompile(`^([A-Za-z][A-Za-z0-9]*)\.([A-Za-z-]+)(?:\.([A-Za-z]+))?`)
 	named := 0
 	for _, page := range append(pages, "README.md", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md") {
+		for _, c := range block.FindAllString(read(t, page), -1) {
+			for _, m := range called.FindAllStringSubmatch(c, -1) {
+				if exported[m[1]] == nil {
+					continue
+				}
+				named++
+				if !exported[m[1]][m[2]] {
+					t.Errorf("%s calls %s, which package %s does not export", page, m[0], m[1])
+				}
+			}
+		}
 		text := regexp.MustCompile("(?s)```.*?```").ReplaceAllString(read(t, page), "")
 		for _, c := range code.FindAllString(text, -1) {
 			m := name.FindStringSubmatch(c[1:])
@@ -309,4 +323,42 @@ func typeName(e ast.Expr) string {
 		return e.Name
 	}
 	return ""
+}
+
+// Each package that others import shows how, by an example.
+func TestEachHasAnExample(t *testing.T) {
+	found := 0
+	for _, dir := range []string{".", "postgres", "kubernetes", "metrics/prometheus", "metrics/otel", "adapters/gocron"} {
+		for _, line := range list(t, "-C", dir, "-f", `{{.Name}} {{.ImportPath}} {{.Dir}} {{join .XTestGoFiles ","}},{{join .TestGoFiles ","}}`, "./...") {
+			part := strings.Fields(line)
+			if part[0] == "main" || strings.Contains(part[1]+"/", "/internal/") || strings.Contains(part[1], "/example") {
+				continue
+			}
+			found++
+			if !slices.ContainsFunc(strings.Split(part[3], ","), func(name string) bool {
+				return name != "" && strings.Contains(read(t, filepath.Join(part[2], name)), "\nfunc Example")
+			}) {
+				t.Errorf("%s has no example", part[1])
+			}
+		}
+	}
+	if found < 25 {
+		t.Errorf("only %d packages were found", found)
+	}
+}
+
+// What applications and drivers have to know stays small: names, methods and fields.
+func TestFewNames(t *testing.T) {
+	exported := exports(t)
+	for name, most := range map[string]int{"elect": 80, "backend": 120} {
+		n := 0
+		for name := range exported[name] {
+			if of, member, ok := strings.Cut(name, "."); ast.IsExported(of) && (!ok || ast.IsExported(member)) {
+				n++
+			}
+		}
+		if n > most || n < most/2 {
+			t.Errorf("package %s exports %d names, methods and fields; at most %d are wanted", name, n, most)
+		}
+	}
 }

@@ -84,7 +84,7 @@ func parse(url string) (*coordinator.URL, error) {
 	}
 	d, err := coordinator.DefaultMux.Driver(u)
 	if err == nil && d.InProcess && !InProcess {
-		err = fmt.Errorf("%w URL: nobody else would see %s:, which is %s, for tests; local: is this machine", backend.ErrInvalid, d.Scheme, d.About)
+		err = fmt.Errorf("%w URL: nobody else would see %s:, which is %s, for tests; local: is for all processes of one user of this machine", backend.ErrInvalid, d.Scheme, d.About)
 	}
 	return u, err
 }
