@@ -34,7 +34,7 @@ type Backend interface {
 //
 // Such a b may also have a method Reach(context.Context) error, which does not return before its coordinators
 // can be used, as Session does not for others. A type that embeds a Backend, and is to work with such a b,
-// has both methods too, and calls For of what it embeds.
+// has a method For too, which calls For of what it embeds.
 func For(b Backend, election string) Backend {
 	if d, ok := b.(interface{ For(election string) Backend }); ok {
 		return d.For(election)

@@ -40,7 +40,12 @@ func (r Rule) Alone() bool {
 
 // Suite returns which suite the rule belongs to.
 func (r Rule) Suite() Suite {
-	return groups[slices.IndexFunc(groups, func(g Group) bool { return g.Name == r.Group() })].Suite
+	for _, g := range groups {
+		if g.Name == r.Group() {
+			return g.Suite
+		}
+	}
+	return ""
 }
 
 // isOf reports whether that is the name of the rule, of its group, or of its suite.

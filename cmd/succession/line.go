@@ -24,7 +24,7 @@ func newLine(g *connect.Flags) *cobra.Command {
   STATE  leader        first in line
          acknowledged  first in line, and said that it took up its work
          waiting       waits for the one in front of it; or nobody leads, as the election
-                       has moved from here, or is about to be paused
+                       has moved from here, or is about to be paused or to move here
          not ready     waits, and gives way when it comes first: the reason follows
          pinned        stands for ever: nobody behind it leads
          paused        the same, by "succession pause": the reason follows

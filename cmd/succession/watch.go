@@ -27,7 +27,7 @@ With -o json each line is an object:
   gate    what stands first and keeps everybody from leading, as in "succession line -o json";
           in "paused" its id says who has paused the election, and its value why; left out
           if there is none
-  why     why nobody leads; left out if nobody stands in line`,
+  why     why nobody leads, if there is more to say than that nobody does`,
 		Example: `  succession watch reports
   succession watch reports -o json | jq -r 'select(.event == "elected") | .leader.id'`,
 		Args: ui.OneName,

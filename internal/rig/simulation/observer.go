@@ -6,6 +6,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/internal/value"
 )
 
 // An observer follows one election.
@@ -124,6 +125,8 @@ func (w *world) state(s *side, name string, line []backend.Member, tag string) e
 		return elect.State{Gate: first, Paused: line[0].Position == h.Choice.Gate, MovedTo: h.Sealed}
 	case h.Sealed != "":
 		return elect.State{MovedTo: h.Sealed}
+	case value.Parse(line[0].Value).Gate: // it is about to be pinned
+		return elect.State{}
 	}
 	return elect.State{Leader: elect.Leader{Candidate: first, Acknowledged: h.Acknowledged == token}}
 }

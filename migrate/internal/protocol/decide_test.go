@@ -126,6 +126,7 @@ func TestPhase(t *testing.T) {
 		{"withdrawn", header.Header{}, moving(mig(protocol.StepWithdrawn, 5)), protocol.Conflict, protocol.ErrConflict, "abort it again"},
 		{"sealed", sealed(route.To, mig(protocol.StepSealed, 0)), moving(mig(protocol.StepAsked, 5)), protocol.Sealed, nil, ""},
 		{"sealed by an earlier one", sealed(route.To, header.Migration{ID: "earlier", Step: protocol.StepSealed}), moving(mig(protocol.StepAsked, 5)), protocol.Moved, nil, ""},
+		{"sealed by nobody's cutover", sealed(route.To, header.Migration{Step: protocol.StepSealed}), moving(header.Migration{Step: protocol.StepAsked, Gate: 5}), protocol.Moved, nil, ""},
 		{"moved", sealed(route.To, mig(protocol.StepSealed, 0)), moving(mig(protocol.StepMoved, 0)), protocol.Moved, nil, ""},
 		{"moved, says To alone", header.Header{}, moving(mig(protocol.StepMoved, 0)), protocol.Moved, nil, ""},
 		{"moved from elsewhere", header.Header{}, moving(header.Migration{ID: "x", From: "memory:c", To: route.To, Step: protocol.StepMoved}), protocol.None, protocol.ErrNotBegun, ""},

@@ -68,7 +68,7 @@ func (r Route) Phase(from, to header.Header) (Phase, error) {
 		return Elsewhere, fmt.Errorf("%w: the election is sealed on both coordinators, towards each other, as after a backup was restored; an abort reopens it on %s", backend.ErrHeader, r.From)
 	case from.Sealed != "" && !SameAddress(from.Sealed, r.To):
 		return Elsewhere, &backend.SealedError{To: from.Sealed}
-	case from.Sealed != "" && Gated(to) && m.ID == from.Migration.ID:
+	case from.Sealed != "" && Gated(to) && m.ID != "" && m.ID == from.Migration.ID: // without an ID there is nothing to end; see [MovedOf]
 		return Sealed, nil
 	case from.Sealed != "":
 		return Moved, nil
