@@ -435,7 +435,9 @@ func TestPinnedIsNoLeader(t *testing.T) {
 	if err := s.Pin(t.Context(), m, backend.Header{}, 0); err != nil {
 		t.Fatal(err)
 	}
-	for args, want := range map[string]string{"": "", " -o json": fmt.Sprintf(`{"id":"web-1","key":%q,"token":%d,"acknowledged":false,"pinned":true}`+"\n", m.Key, m.Position)} {
+	checkOutput(t, []string{"--url", url, "line", "reports", "-o", "json"}, 0,
+		fmt.Sprintf(`[{"id":"web-1","key":%q,"token":%d,"acknowledged":false,"pinned":true,"state":"pinned"}]`+"\n", m.Key, m.Position))
+	for args, want := range map[string]string{"": "", " -o json": "null\n"} {
 		code, stdout, stderr := here(append([]string{"--url", url, "leader", "reports"}, strings.Fields(args)...)...)
 		if code != 1 || stdout != want || !strings.Contains(stderr, "web-1 stands first for ever") {
 			t.Errorf("leader%s: exit code %d, standard output %q, standard error %q", args, code, stdout, stderr)

@@ -65,6 +65,7 @@ var pinFlaws = []Flaw{
 		Name:    "pin again",
 		Breaks:  "Pin: after a lost answer it is sent again, and refused at the version that it has made",
 		Must:    "Pin.lost-answer",
+		May:     "Pin.lost-written",
 		session: func(b *Backend, s backend.Session) backend.Session { return &pinAgain{s, b} },
 	},
 	{

@@ -29,7 +29,7 @@ var placeFlaws = []Flaw{
 		Name:    "place from now on",
 		Breaks:  "L3: WatchPlace waits for a change after its call, whatever has changed before",
 		Must:    "L3.place",
-		May:     "G6 G8 G10 Run",
+		May:     "L3.place-late G6 G8 G10 Run",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &placeFromNowOn{s} },
 		places:  true,
 	},

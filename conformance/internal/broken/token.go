@@ -32,7 +32,7 @@ var tokenFlaws = []Flaw{
 		Name:    "request number",
 		Breaks:  "G2: the token is a number that begins again with each connection, and so with each session",
 		Must:    "G2.sessions G2.clients G2.restart Lock.alone Group.assign",
-		May:     "L2.order L7 Pin G1 G2 G7.asked G10 Run.lost Fault L9 L3.place L3.place-fence",
+		May:     "L2.order L7 Pin G1 G2 G7.asked G10 Run.lost Fault L9 L3.place L3.place-late L3.place-fence",
 		session: func(b *Backend, s backend.Session) backend.Session { return &requestNumber{Session: s, b: b} },
 	},
 	{
