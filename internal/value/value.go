@@ -2,7 +2,7 @@
 //
 //	web-1                        the ID, which clients of other libraries show as it is
 //	http://10.0.0.7              what the candidate has as its Value, if anything
-//	^^{"priority":2}             behind U+001E how it compares with others, if it has said so, or that it leads nobody
+//	^^{"priority":2}             behind U+001E how it compares with others, or that it is a gate; if it says so
 //
 // Elections, recipes, migrations and the command know that form only from here.
 package value
@@ -20,8 +20,8 @@ type Of struct {
 	ID   string // one line
 	Text string // may have several lines
 	Rank
-	// Gate says that this member never leads, because it is to be pinned. It is one for a moment before it is, and
-	// observers are not to take it for a leader then.
+	// Gate says that this member is the gate of a pause or of a migration. It stands for a moment before it is pinned, and
+	// nobody may take it for a leader then.
 	Gate bool
 }
 
