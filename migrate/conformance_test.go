@@ -224,8 +224,14 @@ var either = []int{0, 1}
 // restless says why a waiter costs something at rest.
 const restless = "a composite cannot watch places, so each waiter looks again once in a session time"
 
-// twofold is what a lock may cost: a composite reads where the election is, and may stand on both coordinators.
-var twofold = map[string]int64{"Lock.cost": 40}
+// lockCosts says what a lock may cost: to lead by both, a client reads and writes on each what it needs to
+// stand there and to have one token; then it only reads where the election is.
+func lockCosts(ph phase) map[string]int64 {
+	if ph == unbegun || ph == gated {
+		return map[string]int64{"Lock.cost": 30}
+	}
+	return map[string]int64{"Lock.cost": 13}
+}
 
 // TestConformance runs the suite, in virtual time, on a composite of two coordinators before the cutover, when it
 // needs both. Faults are put into both of them: together they are the coordinator that a rule means.
@@ -270,7 +276,7 @@ func runSuite(t *testing.T, phase phase, sides ...int) {
 	}
 	harness := func() conformance.Harness {
 		h := newPair(phase, sides...).harness()
-		h.Waive, h.Costs = waive, twofold
+		h.Waive, h.Costs = waive, lockCosts(phase)
 		return h
 	}
 	t.Run(fmt.Sprintf("%s/%d", phase, sides), func(t *testing.T) {

@@ -25,9 +25,6 @@ type kind struct {
 	start func(t *testing.T) (s started, addr string)
 	url   string // of an address
 	slack time.Duration
-	// large says that positions begin with a large number. The others count what has
-	// happened, from 1 on.
-	large bool
 }
 
 // A coordinator is one that was started, with what an operator does with its own tools.
@@ -109,7 +106,6 @@ var kinds = map[string]kind{
 			}
 			return started{open: open}, dir
 		},
-		url:   "local:%s",
-		large: true, // microseconds since 1970
+		url: "local:%s",
 	},
 }
