@@ -19,7 +19,7 @@ const (
 	Waived     Status = "waived"     // it failed, and the harness says why it may
 	Impossible Status = "impossible" // this coordinator cannot have what the rule needs, or the rule is unfit for the harness
 	NotWired   Status = "not wired"  // the harness does not provide what the rule needs, so nothing is known
-	NotJudged  Status = "not judged" // the machine was too busy each time, so it is only known that nothing unsafe was seen
+	NotJudged  Status = "not judged" // the machine or the coordinator was too busy each time, so it is only known that nothing unsafe was seen
 )
 
 // A Result is the outcome of one rule, with all that helps to understand it.
@@ -173,7 +173,7 @@ func (r *Report) tooBusy() error {
 	if n <= max(1, all/20) {
 		return nil
 	}
-	return fmt.Errorf("conformance: the machine was too busy to judge %d of %d rules on %s: %s; run them again with less beside them",
+	return fmt.Errorf("conformance: the machine or the coordinator was too busy to judge %d of %d rules on %s: %s; run them again with less beside them, or with a session time and a Latency that fit the coordinator",
 		n, all, r.Name, strings.Join(r.ids(NotJudged), ", "))
 }
 

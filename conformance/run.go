@@ -180,7 +180,7 @@ func exercise(ctx context.Context, h Harness, r Rule) (res Result) {
 	switch {
 	case out.NotJudged:
 		res.Status = NotJudged
-		res.Reason = "the machine was too busy each time: " + strings.Join(res.Disturbed, "; ")
+		res.Reason = "too busy each time: " + strings.Join(res.Disturbed, "; ")
 	case out.Failure == "" && !waived:
 		res.Status = Passed
 	case out.Failure == "":

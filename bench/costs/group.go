@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/bench/internal/candidate"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/recipes/group"
 )
 
@@ -38,30 +41,45 @@ func (b *bench) groups(ctx context.Context, coordinator string, n int) error {
 		return err
 	}
 	defer p.stop()
-	f := &figure{
-		Measure: grouping, Coordinator: coordinator, Server: p.version, Library: candidate.Ours, N: n,
-		Date: time.Now().Format(time.DateOnly), NoDisk: !b.disk,
+	for _, l := range groupsOf(coordinator) {
+		f := &figure{
+			Measure: grouping, Coordinator: coordinator, Server: p.version, Library: l, N: n,
+			Date: time.Now().Format(time.DateOnly), NoDisk: !b.disk,
+		}
+		gather := f.ourGroup
+		if l == curatorGroup {
+			gather, f.Version = f.curatorGroup, candidate.Library{Peer: coordtest.PeerCuratorGroup}.Version()
+		}
+		b.measured(f, f.group(ctx, p, b.joins, gather))
 	}
-	b.measured(f, f.group(ctx, p, b.joins))
 	return nil
 }
 
-func (f *figure) group(ctx context.Context, p *place, joins int) error {
-	c := &crowd{
-		name: fmt.Sprintf("costs-%08x", rand.Uint32()), place: p,
-		sees: make([]atomic.Int64, f.N), changed: make(chan struct{}, 1), failed: make(chan error, f.N),
+// curatorGroup is the name of Curator's group. All its members are in one process, too.
+const curatorGroup = "Curator GroupMember"
+
+// groupsOf are the names of the groups that are measured on a coordinator.
+func groupsOf(coordinator string) []string {
+	if coordinator == candidate.ZooKeeper {
+		return []string{candidate.Ours, curatorGroup}
 	}
-	defer c.close()
-	if err := c.gather(ctx, f); err != nil {
-		return err
-	}
-	s := candidate.Settings{Library: candidate.Library{Coordinator: f.Coordinator}, Addresses: []string{p.addr}, Session: longSession}
-	b, err := succession.Connect(ctx, s.URL())
+	return []string{candidate.Ours}
+}
+
+// A gathering is a group whose members all follow it. One more joins, and leaves again; each returns when all have seen
+// it, and joins says how long that took.
+type gathering struct {
+	joins  func(ctx context.Context) (time.Duration, error)
+	leaves func(ctx context.Context) error
+	close  func()
+}
+
+func (f *figure) group(ctx context.Context, p *place, joins int, gather func(context.Context, *place) (*gathering, error)) error {
+	g, err := gather(ctx, p)
 	if err != nil {
 		return err
 	}
-	defer b.Close()
-	g := group.New(b, c.name, &elect.Options{ID: "one more", Value: value})
+	defer g.close()
 	requests := 0
 	for i := range joins + 1 { // the first does not count
 		if err := sleep(ctx, settle+time.Duration(f.N)*herdSettle); err != nil { // nothing tells that all watch
@@ -73,16 +91,12 @@ func (f *figure) group(ctx context.Context, p *place, joins int) error {
 				return err
 			}
 		}
-		begin := time.Now()
-		one, err := g.Join(ctx)
+		took, err := g.joins(ctx)
 		if err != nil {
 			return err
 		}
-		if err := c.seen(ctx, f.N+1); err != nil {
-			return err
-		}
 		if i > 0 {
-			f.Times = append(f.Times, time.Since(begin))
+			f.Times = append(f.Times, took)
 		}
 		if p.requests != nil {
 			// Whoever has seen the change begins to watch again, and nothing tells that it does.
@@ -97,16 +111,81 @@ func (f *figure) group(ctx context.Context, p *place, joins int) error {
 				requests += after - before
 			}
 		}
-		if err := one.Leave(ctx); err != nil {
-			return err
-		}
-		if err := c.seen(ctx, f.N); err != nil {
+		if err := g.leaves(ctx); err != nil {
 			return err
 		}
 	}
 	f.Requests = float64(requests) / float64(joins) / float64(f.N)
 	return nil
 }
+
+// ourGroup gathers a group of this project's.
+func (f *figure) ourGroup(ctx context.Context, p *place) (*gathering, error) {
+	c := &crowd{
+		name: fmt.Sprintf("costs-%08x", rand.Uint32()), place: p,
+		sees: make([]atomic.Int64, f.N), changed: make(chan struct{}, 1), failed: make(chan error, f.N),
+	}
+	if err := c.gather(ctx, f); err != nil {
+		c.close()
+		return nil, err
+	}
+	s := candidate.Settings{Library: candidate.Library{Coordinator: f.Coordinator}, Addresses: []string{p.addr}, Session: longSession}
+	b, err := succession.Connect(ctx, s.URL())
+	if err != nil {
+		c.close()
+		return nil, err
+	}
+	g := group.New(b, c.name, &elect.Options{ID: "one more", Value: value})
+	var one *group.Presence
+	return &gathering{
+		joins: func(ctx context.Context) (time.Duration, error) {
+			begin := time.Now()
+			var err error
+			if one, err = g.Join(ctx); err == nil {
+				err = c.seen(ctx, f.N+1)
+			}
+			return time.Since(begin), err
+		},
+		leaves: func(ctx context.Context) error {
+			if err := one.Leave(ctx); err != nil {
+				return err
+			}
+			return c.seen(ctx, f.N)
+		},
+		close: func() { b.Close(); c.close() },
+	}, nil
+}
+
+// curatorGroup gathers a group of Curator's. Its time begins before the client of the one more has connected.
+func (f *figure) curatorGroup(ctx context.Context, p *place) (*gathering, error) {
+	dir, err := os.MkdirTemp("", "costs-")
+	if err != nil {
+		return nil, err
+	}
+	peer, err := startPeer(ctx, coordtest.PeerOptions{
+		Kind: coordtest.PeerCuratorGroup, Address: p.addr, Path: fmt.Sprintf("/costs-%08x", rand.Uint32()), ID: "members", Session: longSession, Dir: dir,
+	})
+	if err == nil {
+		if _, err = peer.does(ctx, fmt.Sprint("put ", f.N), "put"); err != nil {
+			peer.Kill()
+		}
+	}
+	if err != nil {
+		os.RemoveAll(dir)
+		return nil, err
+	}
+	return &gathering{
+		joins: func(ctx context.Context) (time.Duration, error) { return peer.does(ctx, "join", "elected") },
+		leaves: func(ctx context.Context) error {
+			_, err := peer.does(ctx, "leave", "left")
+			return err
+		},
+		close: func() { peer.Kill(); os.RemoveAll(dir) },
+	}, nil
+}
+
+// silent does not say that members go when the measuring is over.
+var silent = slog.New(slog.DiscardHandler)
 
 // value is that of each member: an address, and what it can do.
 const value = "10.0.0.1:8080 read,write"
@@ -126,7 +205,7 @@ func (c *crowd) gather(ctx context.Context, f *figure) error {
 			b, err := succession.Connect(ctx, s.URL())
 			if err == nil {
 				c.all[i] = b
-				_, err = group.New(b, c.name, &elect.Options{ID: fmt.Sprint("member-", i), Value: value}).Join(ctx)
+				_, err = group.New(b, c.name, &elect.Options{ID: fmt.Sprint("member-", i), Value: value, Logger: silent}).Join(ctx)
 			}
 			errs <- err
 		}()
@@ -206,9 +285,9 @@ func (b *book) groupTable(w io.Writer) {
 		}
 		if first {
 			fmt.Fprintln(w, "\nOne more joins a group whose members all follow it, with their values, each with a client of its own in one process:\n\n"+
-				"| coordinator | members | requests of each | until all have seen it, p50 | worst |\n|---|---|---|---|---|")
+				"| coordinator | | members | requests of each | until all have seen it, p50 | worst |\n|---|---|---|---|---|---|")
 			first = false
 		}
-		fmt.Fprintf(w, "| %s | %d | %s | %s | %s |\n", f.coordinator(), f.N, f.sent(), seconds(f.quantile(0.5)), seconds(f.quantile(1)))
+		fmt.Fprintf(w, "| %s | %s | %d | %s | %s | %s |\n", f.coordinator(), f.row(), f.N, f.sent(), seconds(f.quantile(0.5)), seconds(f.quantile(1)))
 	}
 }

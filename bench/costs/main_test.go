@@ -117,18 +117,15 @@ func TestOthers(t *testing.T) {
 		{lock, []string{"etcd: succession, Mutex", "etcd: concurrency.Mutex", "zookeeper: kazoo Election", "postgres: pg_advisory_lock, pgx", "local: succession"}},
 		{contest, []string{"etcd: succession, Mutex", "consul: api.Lock", "zookeeper: kazoo Election", "postgres: succession, Mutex", "local: succession"}},
 		{queueing, []string{"etcd: succession", "etcd: recipes.Queue"}},
-		{grouping, []string{"etcd: succession", "postgres: succession"}},
+		{queueing, []string{"zookeeper: succession", "zookeeper: Curator DistributedQueue", "zookeeper: kazoo LockingQueue"}},
+		{grouping, []string{"etcd: succession", "postgres: succession", "zookeeper: succession", "zookeeper: Curator GroupMember"}},
 	} {
-		t.Run(c.measure, func(t *testing.T) {
+		t.Run(c.measure+", "+c.rows[0], func(t *testing.T) {
 			t.Parallel()
 			out := run(t, "-measure", c.measure, "-library", "^("+strings.Join(c.rows, "|")+")$", "-session", "2s", "-runs", "1", "-waiters", "2", "-elections", "3", "-items", "8", "-members", "3", "-joins", "1")
 			for _, want := range c.rows {
 				coordinator, library, _ := strings.Cut(want, ": ")
-				named := ` \| \**` + regexp.QuoteMeta(library) + `[ .0-9]*\**(, which [a-z ]*)?`
-				if c.measure == grouping { // of which there are no others
-					named = ""
-				}
-				row := regexp.MustCompile(`\| ` + candidate.Titles[coordinator] + `[ .0-9]*` + named + ` \| [\d–]`)
+				row := regexp.MustCompile(`\| ` + candidate.Titles[coordinator] + `[ .0-9]* \| \**` + regexp.QuoteMeta(library) + `[ .0-9]*\**(, which [a-z ]*)? \| [\d–]`)
 				if rows := row.FindAllString(out, -1); len(rows) != 1 {
 					t.Errorf("%d rows of %s, want 1, in\n%s", len(rows), want, out)
 				}

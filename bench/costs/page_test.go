@@ -104,10 +104,14 @@ func TestWholeRecipes(t *testing.T) {
 				b.put(&figure{Measure: m, Coordinator: l.Coordinator, Library: l.Name})
 			}
 			for _, n := range shownQueues {
-				b.put(&figure{Measure: queueing, Coordinator: l.Coordinator, Library: candidate.Ours, N: n})
+				for _, name := range queuesOf(l.Coordinator) {
+					b.put(&figure{Measure: queueing, Coordinator: l.Coordinator, Library: name, N: n})
+				}
 			}
 			for _, n := range shownGroups {
-				b.put(&figure{Measure: grouping, Coordinator: l.Coordinator, Library: candidate.Ours, N: n})
+				for _, name := range groupsOf(l.Coordinator) {
+					b.put(&figure{Measure: grouping, Coordinator: l.Coordinator, Library: name, N: n})
+				}
 			}
 		}
 		return b
@@ -122,7 +126,9 @@ func TestWholeRecipes(t *testing.T) {
 		{lock, candidate.Postgres, "pg_advisory_lock, pgx", 0},
 		{contest, candidate.ZooKeeper, "kazoo Election", 0},
 		{queueing, candidate.Local, candidate.Ours, 1000},
+		{queueing, candidate.ZooKeeper, "kazoo LockingQueue", 200},
 		{grouping, candidate.Etcd, candidate.Ours, 500},
+		{grouping, candidate.ZooKeeper, curatorGroup, 100},
 	} {
 		b := all()
 		for _, f := range b.Figures {

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -17,6 +19,7 @@ import (
 	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/bench/internal/candidate"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/recipes/queue"
 )
 
@@ -29,9 +32,25 @@ const (
 // etcdQueue is the name of etcd's own queue, which loses what a taker has had that dies.
 const etcdQueue = "recipes.Queue"
 
-// A store is a queue of some kind: put adds an item, and each of take takes one and confirms it.
+// peerQueues are the queues of other programs, by the kind of their peer.
+var peerQueues = map[string]string{
+	"kazoo LockingQueue": coordtest.PeerKazooQueue, "Curator DistributedQueue": coordtest.PeerCuratorQueue,
+}
+
+// queuesOf are the names of the queues that are measured on a coordinator.
+func queuesOf(coordinator string) []string {
+	switch coordinator {
+	case candidate.Etcd:
+		return []string{candidate.Ours, etcdQueue}
+	case candidate.ZooKeeper:
+		return append([]string{candidate.Ours}, slices.Sorted(maps.Keys(peerQueues))...)
+	}
+	return []string{candidate.Ours}
+}
+
+// A store is a queue of some kind: fill adds n items, and each of take takes one and confirms it.
 type store struct {
-	put   []func(ctx context.Context) error // of each client
+	fill  func(ctx context.Context, n int) error
 	take  []func(ctx context.Context) error
 	close func()
 }
@@ -39,19 +58,16 @@ type store struct {
 // queues measures how many items are taken and confirmed in a second, by takers that work side by side, and what requests
 // each takes, where so many stand when the first is taken.
 func (b *bench) queues(ctx context.Context, coordinator string, standing int) error {
-	kinds := []string{candidate.Ours}
-	if coordinator == candidate.Etcd {
-		kinds = append(kinds, etcdQueue)
-	}
 	p, err := start(ctx, coordinator, b.disk)
 	if err != nil {
 		return err
 	}
 	defer p.stop()
-	for _, kind := range kinds {
+	for _, kind := range queuesOf(coordinator) {
 		f := &figure{
 			Measure: queueing, Coordinator: coordinator, Server: p.version, Library: kind, N: standing, Candidates: takers,
-			Date: time.Now().Format(time.DateOnly), NoDisk: !b.disk,
+			Version: candidate.Library{Peer: peerQueues[kind]}.Version(),
+			Date:    time.Now().Format(time.DateOnly), NoDisk: !b.disk,
 		}
 		b.measured(f, f.queue(ctx, p))
 	}
@@ -60,8 +76,11 @@ func (b *bench) queues(ctx context.Context, coordinator string, standing int) er
 
 func (f *figure) queue(ctx context.Context, p *place) error {
 	open := f.ours
-	if f.Library == etcdQueue {
+	switch {
+	case f.Library == etcdQueue:
 		open = f.etcdRecipe
+	case peerQueues[f.Library] != "":
+		open = f.peers
 	}
 	q, err := open(ctx, p.addr)
 	if err != nil {
@@ -104,27 +123,29 @@ func (f *figure) queue(ctx context.Context, p *place) error {
 	}
 }
 
-// fill puts n items, some at a time.
-func (s *store) fill(ctx context.Context, n int) error {
-	var left atomic.Int64
-	left.Store(int64(n))
-	errs := make(chan error, putters)
-	for i := range putters {
-		go func() {
-			for left.Add(-1) >= 0 {
-				if err := s.put[i%len(s.put)](ctx); err != nil {
-					errs <- err
-					return
+// filling returns a store's fill, which has put called for each item, some at a time.
+func filling(put []func(context.Context) error) func(ctx context.Context, n int) error {
+	return func(ctx context.Context, n int) error {
+		var left atomic.Int64
+		left.Store(int64(n))
+		errs := make(chan error, putters)
+		for i := range putters {
+			go func() {
+				for left.Add(-1) >= 0 {
+					if err := put[i%len(put)](ctx); err != nil {
+						errs <- err
+						return
+					}
 				}
-			}
-			errs <- nil
-		}()
+				errs <- nil
+			}()
+		}
+		var err error
+		for range putters {
+			err = errors.Join(err, <-errs)
+		}
+		return err
 	}
-	var err error
-	for range putters {
-		err = errors.Join(err, <-errs)
-	}
-	return err
 }
 
 // ours opens this project's queue.
@@ -132,6 +153,7 @@ func (f *figure) ours(ctx context.Context, addr string) (*store, error) {
 	s := candidate.Settings{Library: candidate.Library{Coordinator: f.Coordinator}, Addresses: []string{addr}, Session: longSession}
 	st := &store{}
 	var all []backend.Backend
+	var put []func(context.Context) error
 	st.close = func() {
 		for _, b := range all {
 			b.Close()
@@ -146,7 +168,7 @@ func (f *figure) ours(ctx context.Context, addr string) (*store, error) {
 		}
 		all = append(all, b)
 		q := queue.New(b, name, nil)
-		st.put = append(st.put, func(ctx context.Context) error { return q.Put(ctx, "x") })
+		put = append(put, func(ctx context.Context) error { return q.Put(ctx, "x") })
 		st.take = append(st.take, func(ctx context.Context) error {
 			item, err := q.Take(ctx)
 			if err != nil {
@@ -155,6 +177,7 @@ func (f *figure) ours(ctx context.Context, addr string) (*store, error) {
 			return item.Done(ctx)
 		})
 	}
+	st.fill = filling(put)
 	return st, nil
 }
 
@@ -162,6 +185,7 @@ func (f *figure) ours(ctx context.Context, addr string) (*store, error) {
 func (f *figure) etcdRecipe(_ context.Context, addr string) (*store, error) {
 	st := &store{}
 	var all []*clientv3.Client
+	var put []func(context.Context) error
 	st.close = func() {
 		for _, c := range all {
 			c.Close()
@@ -176,7 +200,7 @@ func (f *figure) etcdRecipe(_ context.Context, addr string) (*store, error) {
 		}
 		all = append(all, c)
 		q := recipe.NewQueue(c, name)
-		st.put = append(st.put, func(context.Context) error { return q.Enqueue("x") })
+		put = append(put, func(context.Context) error { return q.Enqueue("x") })
 		st.take = append(st.take, func(context.Context) error {
 			v, err := q.Dequeue()
 			if err == nil && v != "x" {
@@ -184,6 +208,46 @@ func (f *figure) etcdRecipe(_ context.Context, addr string) (*store, error) {
 			}
 			return err
 		})
+	}
+	st.fill = filling(put)
+	return st, nil
+}
+
+// peers opens the queue of another program, with a process for each taker.
+func (f *figure) peers(ctx context.Context, addr string) (*store, error) {
+	dir, err := os.MkdirTemp("", "costs-")
+	if err != nil {
+		return nil, err
+	}
+	var all []*peer
+	st := &store{close: func() {
+		for _, p := range all {
+			p.Kill()
+		}
+		os.RemoveAll(dir)
+	}}
+	name := fmt.Sprintf("/costs-%08x", rand.Uint32())
+	for i := range takers {
+		p, err := startPeer(ctx, coordtest.PeerOptions{
+			Kind: peerQueues[f.Library], Address: addr, Path: name, ID: fmt.Sprint("taker-", i), Session: longSession, Dir: dir,
+		})
+		if err != nil {
+			st.close()
+			return nil, err
+		}
+		all = append(all, p)
+		st.take = append(st.take, func(ctx context.Context) error {
+			_, err := p.does(ctx, "join", "elected")
+			if err == nil {
+				_, err = p.does(ctx, "leave", "left")
+			}
+			return err
+		})
+	}
+	st.fill = func(ctx context.Context, n int) error {
+		// One more for each taker: Curator's has an item in hand before it is asked for one.
+		_, err := all[0].does(ctx, fmt.Sprint("put ", n+takers), "put")
+		return err
 	}
 	return st, nil
 }

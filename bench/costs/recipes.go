@@ -31,7 +31,7 @@ var (
 
 // wholeRecipes returns an error unless each lock, queue and group was measured, on servers that waited for their disk.
 func (b *book) wholeRecipes() error {
-	has := func(measure string, is func(*figure) bool) bool {
+	measured := func(measure string, is func(*figure) bool) bool {
 		return slices.ContainsFunc(b.of(measure), func(f *figure) bool { return is(f) && f.Error == "" && !f.NoDisk })
 	}
 	for _, l := range candidate.Libraries {
@@ -39,7 +39,7 @@ func (b *book) wholeRecipes() error {
 			continue
 		}
 		for _, m := range []string{lock, contest} {
-			if !has(m, func(f *figure) bool { return f.of(l) }) {
+			if !measured(m, func(f *figure) bool { return f.of(l) }) {
 				return fmt.Errorf("%s, %s: not measured on a server that waits for its disk; only a whole table is for showing", m, l.ID())
 			}
 		}
@@ -48,10 +48,15 @@ func (b *book) wholeRecipes() error {
 		if c == candidate.Kubernetes {
 			continue
 		}
-		for m, sizes := range map[string][]int{queueing: shownQueues, grouping: shownGroups} {
-			for _, n := range sizes {
-				if !has(m, func(f *figure) bool { return f.Coordinator == c && f.N == n }) {
-					return fmt.Errorf("%s of %d, %s: not measured on a server that waits for its disk; only a whole table is for showing", m, n, c)
+		for m, has := range map[string]struct {
+			sizes     []int
+			libraries []string
+		}{queueing: {shownQueues, queuesOf(c)}, grouping: {shownGroups, groupsOf(c)}} {
+			for _, n := range has.sizes {
+				for _, l := range has.libraries {
+					if !measured(m, func(f *figure) bool { return f.Coordinator == c && f.N == n && f.Library == l }) {
+						return fmt.Errorf("%s of %d, %s: %s: not measured on a server that waits for its disk; only a whole table is for showing", m, n, c, l)
+					}
 				}
 			}
 		}

@@ -24,7 +24,7 @@ const Unknown = "?"
 // program was built from.
 func (l Library) Version() string {
 	switch {
-	case l.Peer == coordtest.PeerKazoo:
+	case strings.HasPrefix(l.Peer, coordtest.PeerKazoo):
 		for _, python := range []string{"python3", "/usr/bin/python3"} {
 			if out, err := exec.Command(python, "-c", "import kazoo.version; print(kazoo.version.__version__)").Output(); err == nil {
 				return strings.TrimSpace(string(out))

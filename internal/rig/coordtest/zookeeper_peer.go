@@ -25,10 +25,13 @@ const (
 	PeerCuratorMutex    = "curator-mutex"    // Curator's InterProcessMutex
 	PeerCuratorWrite    = "curator-write"    // the write lock of Curator's InterProcessReadWriteLock
 	PeerCuratorRead     = "curator-read"     // and its read lock
+	PeerCuratorQueue    = "curator-queue"    // Curator's DistributedQueue, with locks
+	PeerCuratorGroup    = "curator-group"    // a group of Curator's GroupMember
 	PeerKazoo           = "kazoo"            // kazoo's Election
 	PeerKazooLock       = "kazoo-lock"       // kazoo's Lock
 	PeerKazooWrite      = "kazoo-write"      // kazoo's WriteLock
 	PeerKazooRead       = "kazoo-read"       // kazoo's ReadLock
+	PeerKazooQueue      = "kazoo-queue"      // kazoo's LockingQueue
 )
 
 // A Peer is a participant of an election or a lock in a process of its own, mostly one
@@ -48,9 +51,13 @@ const (
 //	lost      it leads no more, and was not asked to leave
 //	failed: … something went wrong
 //
-// Whoever holds a lock leads. A peer of Curator's locks and latch, or of kazoo, may join again
-// before it has left: then it stands in line more than once, and whoever leads leaves first, or
-// else what joined first.
+// Whoever holds a lock or an item of a queue leads, and leaves when it is done with it. A peer of Curator's locks
+// and latch, or of kazoo, may join again before it has left: then it stands in line more than once, and whoever leads
+// leaves first, or else what joined first.
+//
+// A peer of a queue also takes the command "put N", which puts so many items, and says "put". A peer of a group is
+// several members, each with a client of its own: "put N" has so many join, a join one more, and a leaving takes that
+// one away. It says so when all of them know it.
 //
 // A peer that leads asks its library about every millisecond whether it still does,
 // and acts if so. Its loss bears the time of its last act: of the moment before it
@@ -191,12 +198,19 @@ const howToGetPeers = "run ./test servers, which installs what the tests need (o
 // peerCommand returns the command line of a kind of peer, without its arguments
 // from the address on.
 func peerCommand(kind string) ([]string, error) {
-	command := compiledPeer
 	if strings.HasPrefix(kind, PeerKazoo) {
-		command = kazooCommand
+		argv, err := kazooCommand()
+		return slices.Concat(argv, []string{kind}), err
 	}
-	argv, err := command()
-	return slices.Concat(argv, []string{kind}), err
+	argv, err := compiledPeer()
+	if err != nil {
+		return nil, err
+	}
+	heap := "-Xmx64m"
+	if kind == PeerCuratorGroup { // many clients in one process
+		heap = "-Xmx1g"
+	}
+	return slices.Concat(argv[:1], []string{heap}, argv[1:], []string{kind}), nil
 }
 
 // kazooCommand finds a Python that has kazoo. That of the system has Debian's
@@ -223,7 +237,7 @@ var peerJars = []string{
 }
 
 // compiledPeer compiles the peer of Java, once for its source and libraries, and returns
-// the beginning of its command line.
+// the beginning of its command line, without the size of the heap.
 var compiledPeer = sync.OnceValues(func() ([]string, error) {
 	java, err := findJava()
 	if err != nil {
@@ -256,7 +270,7 @@ var compiledPeer = sync.OnceValues(func() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []string{java, "-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
+	return []string{java, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
 		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", jars + string(os.PathListSeparator) + classes, "Peer"}, nil
 })
 

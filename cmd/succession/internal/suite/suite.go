@@ -65,7 +65,9 @@ hits the suite's own clients and elections only:
 
 A rule that needs anything else is reported as not wired, such as one for which servers
 have to be restarted or paused: that is for a test that owns its servers, with package
-conformance. A rule that cannot be exercised on such a coordinator is impossible.
+conformance. A rule that cannot be exercised on such a coordinator is impossible. A rule
+about time or cost is not judged if this machine or the coordinator was too busy in each of
+three trials.
 
 With --histories 1m it exercises no rule. It records for a minute what clients do to records,
 to the items of a queue and to a lock while the faults strike, and proves that what they are
@@ -74,8 +76,8 @@ told fits an order in which one thing happens after the other.
 How long it takes depends on the session time, which the URL can choose (ttl=).
 
 Exit codes: 0 every rule that was exercised has passed, every history fits; 1 one has
-failed; 125 nothing was found out: the coordinator could not be reached, or no rule was
-exercised.
+failed; 125 too little was found out: the coordinator could not be reached, no rule was
+exercised, or more than one in twenty was not judged.
 
 With -o json each rule is one object on a line, as soon as it is done, and the last
 line is an object with the key "summary".`,

@@ -122,7 +122,7 @@ func (v *view) add(r conformance.Result) {
 	switch {
 	case v.form == ui.AsJSON:
 		v.object(r)
-	case r.Status == conformance.Impossible || r.Status == conformance.NotWired:
+	case r.Status == conformance.Impossible || r.Status == conformance.NotWired || r.Status == conformance.NotJudged:
 		v.row(r.ID, r.Title, fmt.Sprintf("%s (%s)", r.Status, r.Reason))
 	case r.Status == conformance.Failed:
 		v.row(r.ID, r.Title, fmt.Sprintf("FAILED  %v", r.Took.Round(time.Millisecond)))

@@ -3,9 +3,12 @@ import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.LockSupport;
@@ -21,18 +24,28 @@ import org.apache.curator.framework.recipes.leader.LeaderSelectorListenerAdapter
 import org.apache.curator.framework.recipes.locks.InterProcessLock;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
+import org.apache.curator.framework.recipes.nodes.GroupMember;
+import org.apache.curator.framework.recipes.queue.DistributedQueue;
+import org.apache.curator.framework.recipes.queue.QueueBuilder;
+import org.apache.curator.framework.recipes.queue.QueueConsumer;
+import org.apache.curator.framework.recipes.queue.QueueSerializer;
+import org.apache.curator.framework.state.ConnectionState;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 import org.apache.zookeeper.Watcher.Event.KeeperState;
 import org.apache.zookeeper.ZooKeeper;
 import org.apache.zookeeper.recipes.leader.LeaderElectionSupport;
 import org.apache.zookeeper.recipes.leader.LeaderElectionSupport.EventType;
 
-/** One participant of an election or a lock, as other people's programs have it; see zookeeper_peer.go. */
+/** One participant of an election, a lock, a queue or a group, as other people's programs have it; see zookeeper_peer.go. */
 public class Peer {
     interface Recipe {
         void join() throws Exception;
 
         void leave() throws Exception;
+
+        default void put(int n) throws Exception {
+            throw new UnsupportedOperationException();
+        }
     }
 
     public static void main(String[] args) throws Exception {
@@ -42,16 +55,7 @@ public class Peer {
         if (kind.equals("election-support")) {
             recipe = electionSupport(zookeeper(address, session), path, id);
         } else {
-            CuratorFramework client = CuratorFrameworkFactory.builder()
-                    .connectString(address)
-                    .sessionTimeoutMs(session)
-                    .connectionTimeoutMs(session)
-                    .retryPolicy(new ExponentialBackoffRetry(50, 10))
-                    .defaultData(id.getBytes(StandardCharsets.UTF_8)) // which members of locks have
-                    .build();
-            client.start();
-            client.blockUntilConnected();
-            recipe = curator(kind, client, path, id);
+            recipe = curator(kind, () -> connect(address, session, id), path, id);
         }
         say("ready");
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
@@ -63,6 +67,9 @@ public class Peer {
                     say("leaving");
                     recipe.leave();
                     say("left");
+                } else if (line.startsWith("put ")) {
+                    recipe.put(Integer.parseInt(line.substring(4)));
+                    say("put");
                 } else {
                     say("failed: unknown command " + line);
                 }
@@ -152,8 +159,31 @@ public class Peer {
         return client;
     }
 
-    static Recipe curator(String kind, CuratorFramework client, String path, String id) {
+    static CuratorFramework connect(String address, int session, String id) {
+        CuratorFramework client = CuratorFrameworkFactory.builder()
+                .connectString(address)
+                .sessionTimeoutMs(session)
+                .connectionTimeoutMs(session)
+                .retryPolicy(new ExponentialBackoffRetry(50, 10))
+                .defaultData(id.getBytes(StandardCharsets.UTF_8)) // which members of locks have
+                .build();
+        client.start();
+        try {
+            client.blockUntilConnected();
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
+        return client;
+    }
+
+    static Recipe curator(String kind, Supplier<CuratorFramework> clients, String path, String id) {
+        if (kind.equals("curator-group")) {
+            return group(clients, path);
+        }
+        CuratorFramework client = clients.get();
         switch (kind) {
+            case "curator-queue":
+                return queue(client, path);
             case "curator-latch":
                 return latch(client, path, id);
             case "curator-selector":
@@ -292,6 +322,120 @@ public class Peer {
         } catch (Exception e) {
             say("failed: " + e);
         }
+    }
+
+    static final QueueSerializer<String> TEXT = new QueueSerializer<String>() {
+        @Override
+        public byte[] serialize(String item) {
+            return item.getBytes(StandardCharsets.UTF_8);
+        }
+
+        @Override
+        public String deserialize(byte[] bytes) {
+            return new String(bytes, StandardCharsets.UTF_8);
+        }
+    };
+
+    /** Each join wants one item more, whose holder leads; leaving confirms it. */
+    static Recipe queue(CuratorFramework client, String path) {
+        Semaphore wanted = new Semaphore(0), done = new Semaphore(0);
+        QueueConsumer<String> consumer = new QueueConsumer<String>() {
+            @Override
+            public void consumeMessage(String item) throws Exception {
+                wanted.acquire();
+                say("elected");
+                done.acquire();
+            }
+
+            @Override
+            public void stateChanged(CuratorFramework c, ConnectionState state) {
+                if (!state.isConnected()) {
+                    say("failed: " + state);
+                }
+            }
+        };
+        // With locks an item outlives the consumer that had it.
+        DistributedQueue<String> queue = QueueBuilder.builder(client, consumer, TEXT, path).lockPath(path + "-locks").buildQueue();
+        return new Recipe() {
+            private boolean started;
+
+            @Override
+            public void join() throws Exception {
+                if (!started) {
+                    queue.start();
+                }
+                started = true;
+                wanted.release();
+            }
+
+            @Override
+            public void leave() {
+                done.release();
+            }
+
+            @Override
+            public void put(int n) throws Exception {
+                try (DistributedQueue<String> producer = QueueBuilder.builder(client, null, TEXT, path).buildQueue()) {
+                    producer.start();
+                    for (int i = 0; i < n; i++) {
+                        producer.put("x");
+                    }
+                    if (!producer.flushPuts(1, TimeUnit.MINUTES)) {
+                        throw new IllegalStateException("not all items were put within a minute");
+                    }
+                }
+            }
+        };
+    }
+
+    /**
+     * Members of a group, each with a client of its own. To put n has so many join at once. A join has one more, and the
+     * group leads when all members know it; to leave undoes the last join, and ends when all know that.
+     */
+    static Recipe group(Supplier<CuratorFramework> clients, String path) {
+        List<GroupMember> members = new ArrayList<>();
+        List<CuratorFramework> connected = new ArrayList<>();
+        byte[] value = "10.0.0.1:8080 read,write".getBytes(StandardCharsets.UTF_8);
+        return new Recipe() {
+            private void add() {
+                CuratorFramework client = clients.get();
+                GroupMember member = new GroupMember(client, path, "member-" + members.size(), value);
+                member.start();
+                connected.add(client);
+                members.add(member);
+            }
+
+            private void allKnow() {
+                for (GroupMember member : members) {
+                    while (member.getCurrentMembers().size() != members.size()) {
+                        LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(Work.PAUSE_MILLIS));
+                    }
+                }
+            }
+
+            @Override
+            public void put(int n) {
+                for (int i = 0; i < n; i++) {
+                    add();
+                }
+                allKnow();
+            }
+
+            @Override
+            public void join() {
+                add();
+                allKnow();
+                say("elected");
+            }
+
+            @Override
+            public void leave() {
+                int last = members.size() - 1;
+                members.remove(last).close();
+                connected.remove(last).close();
+                allKnow();
+            }
+        };
     }
 
     static Recipe electionSupport(ZooKeeper client, String path, String id) {

@@ -1,4 +1,4 @@
-"""One participant of an election or a lock, as other people's programs have it; see zookeeper_peer.go."""
+"""One participant of an election, a lock or a queue, as other people's programs have it; see zookeeper_peer.go."""
 
 import logging
 import sys
@@ -89,6 +89,25 @@ def heed(state):
 client.add_listener(heed)
 client.start()
 say("ready")
+
+# Each join wants one item more, whose holder leads; leaving confirms it.
+if kind == "kazoo-queue":
+    queue = client.LockingQueue(path)
+    for command in sys.stdin:
+        if command == "join\n":
+            queue.get()
+            say("elected")
+        elif command == "leave\n":
+            if not queue.consume():
+                say("failed: the item could not be confirmed")
+            say("left")
+        elif command.startswith("put "):
+            queue.put_all([b"x"] * int(command[4:]))
+            say("put")
+        else:
+            say("failed: unknown command " + command)
+    sys.exit()
+
 for command in sys.stdin:
     if command == "join\n":
         c = Candidate()

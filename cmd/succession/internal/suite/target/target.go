@@ -61,6 +61,7 @@ type Target struct {
 	noProxy  string   // why they cannot stand there; empty if they can
 	ttl      time.Duration
 	operator coordinator.Operator
+	beside   backend.Backend // for [Target.reference]; no fault strikes it
 }
 
 func newTarget(rawURL string) (*Target, error) {
@@ -106,7 +107,11 @@ func Open(ctx context.Context, rawURL string, o Options) (*Target, error) {
 			return nil, fmt.Errorf("%s: the fault %s is not possible: %s", u, strings.ToLower(string(f)), why)
 		}
 	}
-	return t, t.ready(ctx)
+	if err := t.ready(ctx); err != nil {
+		return nil, err
+	}
+	t.beside, err = succession.Connect(ctx, rawURL)
+	return t, err
 }
 
 // ready makes sure that nothing is stored under the prefix, and that the coordinator can
@@ -149,18 +154,30 @@ func (t *Target) TTL() time.Duration { return t.ttl }
 // Prefix is what the names of all elections and records of the suite begin with.
 func (t *Target) Prefix() string { return t.options.Prefix }
 
+// reference writes a small record. No fault of these touches the servers, so one that is late says that they, or this
+// machine, are too busy to judge a rule by time.
+func (t *Target) reference(ctx context.Context) error {
+	s, err := t.beside.Session(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = s.Put(ctx, t.options.Prefix+"/reference", nil, nil)
+	return err
+}
+
 // errNoPrefix is what Clear returns for the empty prefix, under which everything is stored.
 var errNoPrefix = errors.New("the prefix is empty")
 
-// Clear deletes everything under the prefix. The caller calls it when the suite is done.
+// Clear deletes everything under the prefix, and ends the target. The caller calls it when the suite is done.
 func (t *Target) Clear(ctx context.Context) error {
 	if t.options.Prefix == "" {
 		return errNoPrefix
 	}
+	closed := t.beside.Close()
 	if err := t.operator.Clear(ctx, t.options.Prefix); err != nil {
 		return fmt.Errorf("%s: what the suite has left under %s could not be deleted: %w; delete it by hand", t.url, t.options.Prefix, err)
 	}
-	return nil
+	return closed
 }
 
 // Harness returns the harness for the suite.
@@ -174,6 +191,8 @@ func (t *Target) Harness() conformance.Harness {
 		Open:    t.open,
 		Unfit:   t.driver.Unfit,
 		Lacks:   make(map[conformance.Fault]string),
+
+		Reference: t.reference,
 	}
 	h.NotWired = make(map[conformance.Fault]string)
 	if h.Slack == 0 && t.driver.Slack != nil {
