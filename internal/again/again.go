@@ -140,6 +140,9 @@ func Until(ctx context.Context, passing func(error) bool, try func() (done bool,
 		case err != nil && !passing(err) && !ended(ctx, err):
 			return err // it says what has happened, whether ctx has ended or not
 		case ctx.Err() != nil:
+			if err != nil && !ended(ctx, err) {
+				wait.Failed(err)
+			}
 			return wait.Cause(ctx)
 		case err == nil:
 			wait.Reset()

@@ -103,8 +103,8 @@ func TestUntil(t *testing.T) {
 	}
 }
 
-// What a call has found out is told, also if ctx has ended meanwhile. An error that says no more than that is told with what
-// has failed before.
+// What a call has found out is told, also if ctx has ended meanwhile: an error that passes with the cause of ctx. An error that
+// says no more than that ctx has ended is told with what has failed before.
 func TestUntilItsContextEnds(t *testing.T) {
 	for _, tt := range []struct{ last, want error }{
 		{backend.ErrDenied, backend.ErrDenied},
@@ -117,6 +117,9 @@ func TestUntilItsContextEnds(t *testing.T) {
 		err := again.Until(ctx, again.Passing, func() (bool, error) { cancel(errEnough); return false, tt.last })
 		if !errors.Is(err, tt.want) || errors.Is(tt.want, errEnough) == errors.Is(err, backend.ErrDenied) {
 			t.Errorf("after %v: got %v, want %v", tt.last, err, tt.want)
+		}
+		if errors.Is(tt.last, backend.ErrUnavailable) != errors.Is(err, backend.ErrUnavailable) {
+			t.Errorf("after %v: got %v", tt.last, err)
 		}
 	}
 }

@@ -167,7 +167,7 @@ func (p *Pool) assign(ctx context.Context, t *elect.Term, all map[uint64]given, 
 			free = append(free, w.Position)
 		}
 	}
-	slices.SortStableFunc(free, func(a, b uint64) int { return cmp.Compare(all[a].at, all[b].at) })
+	slices.SortStableFunc(free, func(a, b uint64) int { return cmp.Compare(all[a].ID, all[b].ID) })
 	for _, item := range todo {
 		if len(free) == 0 {
 			break
