@@ -191,9 +191,9 @@
 //
 //   - If an operator deletes the member or ends the session of a leader that is not connected to
 //     ZooKeeper, the leader learns of it only at its deadline.
-//   - Leave and Remove, and Put and Delete on condition of a member, read first and act then. If
-//     somebody, before the second has arrived, deletes the whole line and makes another in which a member has the
-//     same name, they do not notice it. Nor does Leave of a leader while the notice is on its way. A
+//   - Leave and Remove, and Put and Delete on condition of a member, read first and act then, or know from a watch
+//     what they would read. If somebody, before the second has arrived, or while the notice is on its way, deletes the
+//     whole line and makes another in which a member has the same name, they do not notice it. A
 //     record that an operator deletes with other tools is not counted; see "Compare and set".
 //   - Leave deletes at once if a watch shows that the member stands. Suppose that an operator
 //     removes the member at that moment; that the request is under way for longer than the session

@@ -61,12 +61,22 @@ func TestItemValues(t *testing.T) {
 }
 
 // Remove does not take another's item for its own that has the same key, in a line that was
-// deleted and made anew.
+// deleted and made anew. Nor does it do so if the session has a watch on the item, as who has taken it.
 func TestRemoveIsGuarded(t *testing.T) {
+	t.Run("an item that was not looked at", func(t *testing.T) { removeIsGuarded(t, false) })
+	t.Run("an item with a watch", func(t *testing.T) { removeIsGuarded(t, true) })
+}
+
+func removeIsGuarded(t *testing.T, watched bool) {
 	s := session(t, open(t, zookeeper.Options{}, server(t)))
 	op := raw(t, server(t))
 	by := join(t, s, "by", "")
 	old := appendItem(t, s, "q", "old")
+	if watched {
+		if m, err := s.Free(t.Context(), "q", "claims"); err != nil || m != old {
+			t.Fatalf("the first that is free is %+v, %v", m, err)
+		}
+	}
 	for _, path := range []string{"/q/" + old.Key, "/q"} {
 		if err := op.Delete(chroot(t)+path, -1); err != nil {
 			t.Fatal(err)

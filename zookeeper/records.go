@@ -220,8 +220,8 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If, tall
 
 // premises reads the znode, the tally before it if tallied is set, and cond's member beside them. It
 // fails if cond does not hold on this server. ZooKeeper can check only that a znode of the member's
-// name is there. So premises finds out just before that this znode is the member. It need not read that, or an item
-// that is to be removed, if a watch shows it, as for a leader: the watch is as fresh as every answer so far.
+// name is there. So premises finds out just before that this znode is the member. It reads neither that nor the znode that is
+// to be written if a watch shows it, as for a leader, or an item that was taken: the watch is as fresh as every answer so far.
 func (s *session) premises(ctx context.Context, path string, cond *backend.If, tallied bool) (premises, error) {
 	if cond == nil {
 		cond = new(backend.If)

@@ -156,7 +156,7 @@ func (f *figure) ourGroup(ctx context.Context, p *place) (*gathering, error) {
 	}, nil
 }
 
-// curatorGroup gathers a group of Curator's. Its time begins before the client of the one more has connected.
+// curatorGroup gathers a group of Curator's. Its process asks each member whom it knows, every millisecond.
 func (f *figure) curatorGroup(ctx context.Context, p *place) (*gathering, error) {
 	dir, err := os.MkdirTemp("", "costs-")
 	if err != nil {

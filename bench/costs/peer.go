@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -44,7 +43,7 @@ func (p *peer) does(ctx context.Context, command, what string) (time.Duration, e
 
 // said waits until the peer says what, and returns when it did.
 func (p *peer) said(ctx context.Context, what string) (at time.Time, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("the peer has not said %q after %v", what, patience))
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
 		select {
@@ -53,10 +52,10 @@ func (p *peer) said(ctx context.Context, what string) (at time.Time, err error) 
 			case e.What == what:
 				return e.At, nil
 			case strings.HasPrefix(e.What, "failed: "):
-				return e.At, errors.New(e.What)
+				return e.At, fmt.Errorf("%s; its log: %s", e.What, p.Log())
 			}
 		case <-ctx.Done():
-			return time.Now(), context.Cause(ctx)
+			return time.Now(), fmt.Errorf("the peer has not said %q: %w; its log: %s", what, context.Cause(ctx), p.Log())
 		}
 	}
 }

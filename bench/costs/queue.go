@@ -87,8 +87,13 @@ func (f *figure) queue(ctx context.Context, p *place) error {
 		return err
 	}
 	defer q.close()
-	if err := q.fill(ctx, f.N); err != nil {
+	if err := q.fill(ctx, f.N+takers); err != nil {
 		return err
+	}
+	for _, take := range q.take { // the first does not count
+		if err := take(ctx); err != nil {
+			return err
+		}
 	}
 	count := func() (n int) {
 		if p.requests != nil && err == nil {

@@ -56,7 +56,7 @@
 // To put takes one request, on ZooKeeper two. With a Limit it takes one more, which reads all items, or two more when
 // the queue is nearly full. To take an item that is there takes two: find it, and claim it. To
 // confirm it takes two: remove it, and then the claim. That is on etcd. On Consul a claim takes one
-// more. On ZooKeeper, where requests are smaller, to take and to confirm an item takes nine, in seven
+// more. On ZooKeeper, where requests are smaller, to take and to confirm an item takes eight, in six
 // round trips. An item that is held for longer than a moment also costs the watches of a holder: five
 // requests on etcd, and three on Consul. A take that meets another at the same item looks, and claims,
 // once more for each. A taker that has to wait also takes a turn, as a lock is taken. The first that

@@ -66,7 +66,7 @@ func place(part, path string) error {
 		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}
-		f, err := os.OpenFile(name, os.O_RDWR, 0)
+		f, err := os.Open(name) // not to write: it may be a program that runs
 		if err != nil {
 			return err
 		}

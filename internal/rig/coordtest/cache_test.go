@@ -3,6 +3,7 @@ package coordtest
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"testing"
@@ -56,5 +57,34 @@ func TestCached(t *testing.T) {
 	left, err := filepath.Glob(at + ".part*")
 	if made != 1 || len(left) > 0 || err != nil {
 		t.Errorf("it was made %d times, and %v is left of its parts, %v; want once, and none", made, left, err)
+	}
+}
+
+// A program that runs meanwhile can be given its place again.
+func TestPlaceWhatRuns(t *testing.T) {
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(sleep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "sleep")
+	part := path + ".part"
+	if err := os.WriteFile(path, text, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, "1000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	if err := os.Link(path, part); err != nil {
+		t.Fatal(err)
+	}
+	if err := place(part, path); err != nil {
+		t.Error(err)
 	}
 }

@@ -145,6 +145,62 @@ func TestA(t *testing.T) {
 	}
 }
 
+// Parts of one program that run at the same time are each known by what they have read.
+func TestAgainTogether(t *testing.T) {
+	commit := repository(t)
+	out := t.TempDir()
+	write(t, "go.mod", "module m\n\ngo 1.24\n")
+	write(t, "p/p_test.go", fmt.Sprintf(`package p
+
+import ("os"; "testing"; "time")
+
+func part(t *testing.T, own, other string) {
+	os.WriteFile(%[1]q+"/began-"+own, nil, 0o644)
+	began := time.Now()
+	for _, err := os.Stat(%[1]q+"/began-"+other); err != nil; _, err = os.Stat(%[1]q+"/began-"+other) {
+		if time.Since(began) > time.Minute {
+			t.Fatal("the other part does not run")
+		}
+		time.Sleep(time.Millisecond)
+	}
+	for range 200000 {
+		os.Getenv("HOME") // each is a line of the log
+	}
+	os.ReadFile("../page-"+own+".md")
+	os.WriteFile(%[1]q+"/ran-"+own, nil, 0o644)
+}
+
+func TestA(t *testing.T) { part(t, "a", "b") }
+
+func TestB(t *testing.T) { part(t, "b", "a") }
+`, out))
+	history := filepath.Join(t.TempDir(), "test-times.json")
+	for i, step := range []struct{ change, how, want string }{
+		{"page-a.md", "--passed", "[ran-a ran-b]"},
+		{"page-c.md", "--again", "[]"},
+		{"page-a.md", "--again", "[ran-a]"},
+		{"page-b.md", "--again", "[ran-b]"},
+	} {
+		write(t, step.change, strconv.Itoa(i))
+		commit()
+		var said bytes.Buffer
+		r := newReport(newConsole(&said))
+		if err := r.runAll(t.Context(), []string{". ./... -test.run=TestA", "--", ". ./... -test.run=TestB", step.how}, history); err != nil || r.failed > 0 {
+			t.Fatalf("%v, %d failed:\n%s", err, r.failed, &said)
+		}
+		r.close()
+		ran := []string{}
+		for _, name := range []string{"ran-a", "ran-b"} {
+			if os.Remove(filepath.Join(out, name)) == nil {
+				ran = append(ran, name)
+			}
+		}
+		if got := fmt.Sprint(ran); got != step.want {
+			t.Errorf("after a change of %s, %s: %s, want %s", step.change, step.how, got, step.want)
+		}
+	}
+}
+
 // What passes after somebody has changed a file says nothing of the commit.
 func TestChangedMeanwhile(t *testing.T) {
 	commit := repository(t)

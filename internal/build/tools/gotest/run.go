@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -41,7 +42,14 @@ func environment() []string {
 // run runs one program. Its end counts once it has ended: a program that says PASS may
 // fail afterwards.
 func (r *report) run(ctx context.Context, s *schedule, p *program, at priority) error {
-	log := p.path + ".log"
+	// Parts of one program may run at the same time.
+	logFile, err := os.CreateTemp(filepath.Dir(p.path), filepath.Base(p.path)+"-*.log")
+	if err != nil {
+		return err
+	}
+	log := logFile.Name()
+	logFile.Close()
+	defer os.Remove(log)
 	tests := command(ctx, at, append([]string{p.path, "-test.v=test2json", "-test.paniconexit0", "-test.testlogfile=" + log}, p.flags...)...)
 	tests.Dir = p.dir
 	tests.Env = append(environment(), "PWD="+p.dir)

@@ -397,8 +397,11 @@ public class Peer {
         List<CuratorFramework> connected = new ArrayList<>();
         byte[] value = "10.0.0.1:8080 read,write".getBytes(StandardCharsets.UTF_8);
         return new Recipe() {
+            private CuratorFramework next; // the client of who joins next
+
             private void add() {
-                CuratorFramework client = clients.get();
+                CuratorFramework client = next == null ? clients.get() : next;
+                next = null;
                 GroupMember member = new GroupMember(client, path, "member-" + members.size(), value);
                 member.start();
                 connected.add(client);
@@ -419,6 +422,7 @@ public class Peer {
                     add();
                 }
                 allKnow();
+                next = clients.get();
             }
 
             @Override
@@ -434,6 +438,7 @@ public class Peer {
                 members.remove(last).close();
                 connected.remove(last).close();
                 allKnow();
+                next = clients.get();
             }
         };
     }

@@ -110,9 +110,14 @@ func Open(ctx context.Context, rawURL string, o Options) (*Target, error) {
 	if err := t.ready(ctx); err != nil {
 		return nil, err
 	}
-	t.beside, err = succession.Connect(ctx, rawURL)
-	return t, err
+	if t.beside, err = succession.Connect(ctx, rawURL); err != nil {
+		return nil, err
+	}
+	return t, nil
 }
+
+// Close ends the target. What is stored stays; see [Target.Clear].
+func (t *Target) Close() error { return t.beside.Close() }
 
 // ready makes sure that nothing is stored under the prefix, and that the coordinator can
 // be reached through the proxies.
@@ -154,30 +159,28 @@ func (t *Target) TTL() time.Duration { return t.ttl }
 // Prefix is what the names of all elections and records of the suite begin with.
 func (t *Target) Prefix() string { return t.options.Prefix }
 
-// reference writes a small record. No fault of these touches the servers, so one that is late says that they, or this
-// machine, are too busy to judge a rule by time.
+// reference deletes a record that is not there, so that nothing is stored and nobody is told. No fault of these touches the
+// servers, so an answer that is late says that they, or this machine, are too busy to judge a rule by time.
 func (t *Target) reference(ctx context.Context) error {
 	s, err := t.beside.Session(ctx)
 	if err != nil {
 		return err
 	}
-	_, err = s.Put(ctx, t.options.Prefix+"/reference", nil, nil)
-	return err
+	return s.Delete(ctx, t.options.Prefix+"/reference", nil)
 }
 
 // errNoPrefix is what Clear returns for the empty prefix, under which everything is stored.
 var errNoPrefix = errors.New("the prefix is empty")
 
-// Clear deletes everything under the prefix, and ends the target. The caller calls it when the suite is done.
+// Clear deletes everything under the prefix. The caller calls it when the suite is done.
 func (t *Target) Clear(ctx context.Context) error {
 	if t.options.Prefix == "" {
 		return errNoPrefix
 	}
-	closed := t.beside.Close()
 	if err := t.operator.Clear(ctx, t.options.Prefix); err != nil {
 		return fmt.Errorf("%s: what the suite has left under %s could not be deleted: %w; delete it by hand", t.url, t.options.Prefix, err)
 	}
-	return closed
+	return nil
 }
 
 // Harness returns the harness for the suite.
