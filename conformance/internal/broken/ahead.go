@@ -39,7 +39,7 @@ var aheadFlaws = []Flaw{
 		Name:   "stale line",
 		Breaks: "L2: every third Line is the one before the last",
 		Must:   "L2.line",
-		May:    "L1.end L1.cancelled-lost L7.header L7.fence L7.foreign L7.later L8.kept Pin.header Pin.lost-written Records.fresh L10 G6.cut G10 Fault",
+		May:    "L1.end L1.cancelled-lost L7 L8.kept Pin.header Pin.lost-written Records.fresh L10 G6.cut G10 Fault",
 		session: func(_ *Backend, s backend.Session) backend.Session {
 			return &staleLine{Session: s, lines: make(map[string][]backend.Line)}
 		},

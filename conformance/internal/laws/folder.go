@@ -39,13 +39,14 @@ func fenceMeanwhile(goes func(a *engine.Client, m backend.Member)) func(*engine.
 			})
 			t.Pass(time.Duration(i)*round/5+1, "until the request is on its way")
 			heal := b.Inject(engine.Cut)
-			c.PutFence(1000)
+			v := c.PutFence(1000)
 			goes(a, m)
 			heal()
 			engine.Await(t, asking.Result(), t.Soon(), "Ahead has not returned after a short cut")
 			if !p.First {
 				p.Token = b.First(next, t.Soon())
 			}
+			fence = raised(t, b, fence, v)
 			if p.Token != fence+next.Position {
 				t.Never("the token is %d; want fence %d + position %d", p.Token, fence, next.Position)
 			}
