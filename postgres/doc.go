@@ -76,7 +76,8 @@
 //
 // Each session observes the next sixteen sessions in a ring, whether it stands in a line or not;
 // while most of them are silent, eight times as many. It sees them with each of its heartbeats,
-// four in a TTL. If it is far from the head, there are half as many heartbeats, as long as none of
+// four in a TTL. Where sessions come and go, one may leave the sixteen and come back: if its number is the same then, it
+// counts from when that was first seen, as long as that is no more than two TTL ago. If it is far from the head, there are half as many heartbeats, as long as none of
 // the sessions is silent. If all processes crash at once, a newcomer ends their sessions after a
 // TTL of its own.
 //

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -20,6 +21,7 @@ type observer struct {
 	life  string
 	since clock.Instant // when the first answer of this life came
 	seen  map[string]sight
+	left  map[string]sight // have left the window, where others come and go; see lately
 	wide  int
 	gone  int  // were silent for so long that they were ended, since the last answer
 	alarm bool // one is silent, or may be
@@ -36,6 +38,7 @@ type sight struct {
 const (
 	narrow = 16
 	widest = 1 << 12
+	lately = 2 // session times for which it is kept what was seen of a session that has left the window
 )
 
 // window is how many others to look at.
@@ -45,7 +48,7 @@ func (o *observer) window() int { return max(narrow, o.wide) }
 // TTL", with commas between. ttl is that of this session.
 func (o *observer) see(now clock.Instant, ttl time.Duration, life, others string) {
 	if life != o.life || o.seen == nil {
-		o.life, o.since, o.seen = life, now, make(map[string]sight)
+		o.life, o.since, o.seen, o.left = life, now, make(map[string]sight), make(map[string]sight)
 	}
 	next := make(map[string]sight)
 	silent, unknown := 0, 0
@@ -55,6 +58,9 @@ func (o *observer) see(now clock.Instant, ttl time.Duration, life, others string
 			continue
 		}
 		at, known := o.seen[id]
+		if !known { // a number that is as it was has not changed meanwhile
+			at, known = o.left[id]
+		}
 		if !known || at.beat != beat {
 			at = sight{Silence: kit.Silence{Since: now}, beat: beat, ttl: its, lives: known}
 		} else if now.Sub(at.Since) > its*3/4 { // some send two heartbeats in their session time
@@ -65,7 +71,13 @@ func (o *observer) see(now clock.Instant, ttl time.Duration, life, others string
 		}
 		next[id] = at
 	}
-	o.seen = next // other sessions observe those that have left the window
+	// Other sessions observe those that have left the window. But where many come and go, a silent one may be in no window for long.
+	maps.Copy(o.left, o.seen)
+	maps.DeleteFunc(o.left, func(id string, at sight) bool {
+		_, there := next[id]
+		return there || now.Sub(at.Since) > lately*at.ttl
+	})
+	o.seen = next
 	silent += o.gone
 	all := len(next) + o.gone // whose session time is shorter than that from one answer to the next may be ended between the two
 	o.gone = 0

@@ -46,6 +46,36 @@ func TestObserver(t *testing.T) {
 	}
 }
 
+// A session that leaves the window and comes back is observed since its number was first seen, unless it has another one, or that was
+// long ago.
+func TestObserverWhereOthersComeAndGo(t *testing.T) {
+	const ttl = 10 * time.Second
+	for _, tt := range []struct {
+		beat int // of who comes back
+		away time.Duration
+		due  bool
+	}{
+		{1, ttl, true},
+		{2, ttl, false},
+		{1, lately*ttl + time.Second, false},
+	} {
+		o := new(observer)
+		see := func(id string, beat int) { o.see(clock.Now(), ttl, "1", fmt.Sprintf("%s %d 10000", id, beat)) }
+		see(idA, 1)
+		clock.Suspend(ttl / 20)
+		see(idB, 1)
+		clock.Suspend(tt.away)
+		see(idB, 2)
+		if ids, _, _ := o.due(clock.Now(), ttl); ids != nil {
+			t.Errorf("%+v: the time of %v has come, which are not there, or live", tt, ids)
+		}
+		see(idA, tt.beat)
+		if ids, _, _ := o.due(clock.Now(), ttl); (ids != nil) != tt.due {
+			t.Errorf("%+v: the time of %v has come", tt, ids)
+		}
+	}
+}
+
 // If those that it observes are ended before its own next heartbeat, as their session time is shorter, it looks at more of them too.
 func TestObserverOfShorterSessions(t *testing.T) {
 	const ttl = 10 * time.Second
