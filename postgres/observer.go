@@ -21,7 +21,7 @@ type observer struct {
 	life  string
 	since clock.Instant // when the first answer of this life came
 	seen  map[string]sight
-	left  map[string]sight // have left the window, where others come and go; see lately
+	left  map[string]sight // what was seen last of sessions that have left the window
 	wide  int
 	gone  int  // were silent for so long that they were ended, since the last answer
 	alarm bool // one is silent, or may be
@@ -38,7 +38,7 @@ type sight struct {
 const (
 	narrow = 16
 	widest = 1 << 12
-	lately = 2 // session times for which it is kept what was seen of a session that has left the window
+	lately = 2 // for how many session times a number is kept, from when it was first seen, of a session that has left the window
 )
 
 // window is how many others to look at.
@@ -71,7 +71,8 @@ func (o *observer) see(now clock.Instant, ttl time.Duration, life, others string
 		}
 		next[id] = at
 	}
-	// Other sessions observe those that have left the window. But where many come and go, a silent one may be in no window for long.
+	// Other sessions observe those that have left the window. What was seen of these is kept for a while: where sessions come and
+	// go, they may soon be in the window again.
 	maps.Copy(o.left, o.seen)
 	maps.DeleteFunc(o.left, func(id string, at sight) bool {
 		_, there := next[id]
