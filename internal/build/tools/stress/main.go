@@ -1,7 +1,7 @@
 // Command stress runs one test many times, with load beside it, and says how often it
 // fails:
 //
-//	stress [-n RUNS] [-p AT ONCE] [-load LOOPS] [-in PACKAGE] TestName[/Subtest]
+//	stress [-n RUNS] [-p AT ONCE] [-load LOOPS] [-in FOLDER] TestName[/Subtest]
 //
 // It is for a test that fails once in hundreds of runs: repeating that test finds the
 // cause sooner than repeating all of them. Run it in the folder of the module. What failed
@@ -23,7 +23,7 @@ func main() {
 	flag.IntVar(&s.runs, "n", 200, "how many `runs`")
 	flag.IntVar(&s.atOnce, "p", 2, "how many runs at `once`")
 	flag.IntVar(&s.load, "load", 2, "how many busy `loops` beside them")
-	in := flag.String("in", "", "the `package` of the test, where several have one of that name: ./etcd")
+	in := flag.String("in", "./...", "the `folder` of the test, where several have one of that name, or where it is of another module: ./etcd, ./postgres")
 	flag.Parse()
 	if flag.NArg() != 1 || s.runs < 1 || s.atOnce < 1 || s.load < 0 {
 		flag.Usage()

@@ -24,13 +24,14 @@ type stress struct {
 	dir, binary string // where the test is run, and what
 }
 
-// build finds the package of the test, in the module of this folder, and builds its tests
-// with the race detector.
+// build finds the package of the test, in the folder in, which may be that of another module, and builds its tests with
+// the race detector. With /... at its end, in stands for all packages of its module below it.
 func (s *stress) build(ctx context.Context, in string) error {
-	if in == "" {
-		in = "./..."
+	dir, pattern := in, "."
+	if below, all := strings.CutSuffix(in, "/..."); all {
+		dir, pattern = below, "./..."
 	}
-	list := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", in)
+	list := exec.CommandContext(ctx, "go", "list", "-C", dir, "-f", "{{.Dir}}", pattern)
 	list.Stderr = os.Stderr
 	dirs, err := list.Output()
 	if err != nil {

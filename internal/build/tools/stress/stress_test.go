@@ -36,12 +36,19 @@ func TestSoon(t *testing.T) {
 func TestNeverCalm(t *testing.T) { t.Log("calm: not judged: it took 9s") }
 `
 
-// module makes a module of that test in a new folder, and goes there.
+// module makes a module of that test in a new folder, with another module in it, and goes there.
 func module(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()
-	for name, text := range map[string]string{"go.mod": "module example.org/p\n\ngo 1.26\n", "p_test.go": source} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+	for name, text := range map[string]string{
+		"go.mod": "module example.org/p\n\ngo 1.26\n", "p_test.go": source,
+		"q/go.mod": "module example.org/q\n\ngo 1.26\n", "q/q_test.go": "package q\n\nimport \"testing\"\n\nfunc TestOther(t *testing.T) {}\n",
+	} {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -52,17 +59,18 @@ func module(t *testing.T) {
 func TestStress(t *testing.T) {
 	module(t)
 	for _, tt := range []struct {
-		name   string
-		failed int
-		says   string
+		name, in string
+		failed   int
+		says     string
 	}{
-		{"TestFlaky/a_b", 3, "TestFlaky/a_b: 3 of 6 runs failed (50.0 %)"},
-		{"TestSound", 0, "TestSound: 0 of 6 runs failed (0.0 %)"},
-		{"TestSoon", 0, "; in 3 more something was not judged, as the machine was busy\n"},
+		{"TestFlaky/a_b", "./...", 3, "TestFlaky/a_b: 3 of 6 runs failed (50.0 %)"},
+		{"TestSound", ".", 0, "TestSound: 0 of 6 runs failed (0.0 %)"},
+		{"TestOther", "./q", 0, "TestOther: 0 of 6 runs failed (0.0 %)"},
+		{"TestSoon", "./...", 0, "; in 3 more something was not judged, as the machine was busy\n"},
 	} {
 		var out bytes.Buffer
 		s := stress{name: tt.name, runs: 6, atOnce: 1, load: 1, out: &out}
-		if err := s.build(t.Context(), ""); err != nil {
+		if err := s.build(t.Context(), tt.in); err != nil {
 			t.Fatal(err)
 		}
 		failed, err := s.repeat(t.Context())
@@ -82,7 +90,7 @@ func TestStress(t *testing.T) {
 func TestNothingJudged(t *testing.T) {
 	module(t)
 	s := stress{name: "TestNeverCalm", runs: 2, atOnce: 1, out: new(bytes.Buffer)}
-	if err := s.build(t.Context(), ""); err != nil {
+	if err := s.build(t.Context(), "./..."); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.repeat(t.Context()); err == nil || !strings.Contains(err.Error(), "too busy") {
@@ -93,11 +101,11 @@ func TestNothingJudged(t *testing.T) {
 func TestStressOfNothing(t *testing.T) {
 	module(t)
 	s := stress{name: "TestNobodyHas"}
-	if err := s.build(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "no package") {
+	if err := s.build(t.Context(), "./..."); err == nil || !strings.Contains(err.Error(), "no package") {
 		t.Errorf("a test that no package has: %v", err)
 	}
 	s = stress{name: "TestSound/none", runs: 3, atOnce: 1, out: new(bytes.Buffer)}
-	if err := s.build(t.Context(), ""); err != nil {
+	if err := s.build(t.Context(), "./..."); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.repeat(t.Context()); err == nil || !strings.Contains(err.Error(), "there is no test") {
