@@ -74,12 +74,16 @@
 //  7. As on every coordinator, an operator who deletes a session or a member does not wait for its
 //     deadline.
 //
-// Each session observes the next sixteen sessions in a ring, whether it stands in a line or not;
-// while most of them are silent, eight times as many. It sees them with each of its heartbeats,
-// four in a TTL. Where sessions come and go, one may leave the sixteen and come back: if its number is the same then, it
-// counts from when that was first seen, as long as that is no more than two TTL ago. If it is far from the head, there are half as many heartbeats, as long as none of
-// the sessions is silent. If all processes crash at once, a newcomer ends their sessions after a
-// TTL of its own.
+// Each session observes the next sixteen sessions in a ring, whether it stands in a line or not, and
+// the four that were opened just before it and just after; while most of them are silent, eight
+// times as many. The ring is in the order of the IDs, which are random: so sessions of one machine,
+// which may crash together, have others next to them there. But where many sessions come and go,
+// the next ones in the ring are soon others. Between two sessions in the order in which they were
+// opened nobody comes any more: so those that stay soon have neighbours there that stay, too.
+//
+// A session sees the numbers of the others with each of its heartbeats, four in a TTL. If it is far
+// from the head, there are half as many heartbeats, as long as none of the sessions is silent. If all
+// processes crash at once, a newcomer ends their sessions after a TTL of its own.
 //
 // # What rests on what
 //

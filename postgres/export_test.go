@@ -16,6 +16,9 @@ func Polled(s backend.Session) bool {
 	return s.(*kit.Adapter).Session.(*session).listener.polled.Load()
 }
 
+// Format is the one that this version needs.
+const Format = format
+
 // SchemaOf is Schema of a version whose formats these are.
 func SchemaOf(name string, format, oldest int) (string, error) { return schemaOf(name, format, oldest) }
 

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -13,15 +12,14 @@ import (
 // An observer is what a session has seen of others in this life of the server. Only the goroutine
 // that sends the heartbeats uses it.
 //
-// Each session looks at the next ones in a ring, whether it stands in a line or not, so every
-// session is observed as long as there are others. If most of the observed ones are silent, it
-// looks at more, until all of them are known to live: if a thousand have crashed at once, they must
-// not be ended a few at a time, each after a session time.
+// Each session looks at some others, whether it stands in a line or not, so every session is
+// observed as long as there are others; the package comment says which. If most of the observed
+// ones are silent, it looks at more, until none is silent and half of them are known to live: if a
+// thousand have crashed at once, they must not be ended a few at a time, each after a session time.
 type observer struct {
 	life  string
 	since clock.Instant // when the first answer of this life came
 	seen  map[string]sight
-	left  map[string]sight // what was seen last of sessions that have left the window
 	wide  int
 	gone  int  // were silent for so long that they were ended, since the last answer
 	alarm bool // one is silent, or may be
@@ -38,17 +36,16 @@ type sight struct {
 const (
 	narrow = 16
 	widest = 1 << 12
-	lately = 2 // for how many session times a number is kept, from when it was first seen, of a session that has left the window
 )
 
-// window is how many others to look at.
+// window is how many others of the ring to look at.
 func (o *observer) window() int { return max(narrow, o.wide) }
 
 // see notes what an answer says, which came at now: the present life, and of some others "ID NUMBER
 // TTL", with commas between. ttl is that of this session.
 func (o *observer) see(now clock.Instant, ttl time.Duration, life, others string) {
 	if life != o.life || o.seen == nil {
-		o.life, o.since, o.seen, o.left = life, now, make(map[string]sight), make(map[string]sight)
+		o.life, o.since, o.seen = life, now, make(map[string]sight)
 	}
 	next := make(map[string]sight)
 	silent, unknown := 0, 0
@@ -58,9 +55,6 @@ func (o *observer) see(now clock.Instant, ttl time.Duration, life, others string
 			continue
 		}
 		at, known := o.seen[id]
-		if !known { // a number that is as it was has not changed meanwhile
-			at, known = o.left[id]
-		}
 		if !known || at.beat != beat {
 			at = sight{Silence: kit.Silence{Since: now}, beat: beat, ttl: its, lives: known}
 		} else if now.Sub(at.Since) > its*3/4 { // some send two heartbeats in their session time
@@ -71,21 +65,14 @@ func (o *observer) see(now clock.Instant, ttl time.Duration, life, others string
 		}
 		next[id] = at
 	}
-	// Other sessions observe those that have left the window. What was seen of these is kept for a while: where sessions come and
-	// go, they may soon be in the window again.
-	maps.Copy(o.left, o.seen)
-	maps.DeleteFunc(o.left, func(id string, at sight) bool {
-		_, there := next[id]
-		return there || now.Sub(at.Since) > lately*at.ttl
-	})
-	o.seen = next
+	o.seen = next // other sessions observe those that have left the window
 	silent += o.gone
 	all := len(next) + o.gone // whose session time is shorter than that from one answer to the next may be ended between the two
 	o.gone = 0
 	switch {
 	case silent > 0 && silent >= all-silent:
 		o.wide = min(8*len(next), widest)
-	case silent == 0 && unknown == 0:
+	case silent == 0 && 2*unknown <= all: // where sessions come and go, some are always new
 		o.wide = narrow
 	}
 	o.alarm = silent > 0 || o.wide > narrow

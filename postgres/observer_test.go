@@ -46,36 +46,6 @@ func TestObserver(t *testing.T) {
 	}
 }
 
-// A session that leaves the window and comes back is observed since its number was first seen, unless it has another one, or that was
-// long ago.
-func TestObserverWhereOthersComeAndGo(t *testing.T) {
-	const ttl = 10 * time.Second
-	for _, tt := range []struct {
-		beat int // of who comes back
-		away time.Duration
-		due  bool
-	}{
-		{1, ttl, true},
-		{2, ttl, false},
-		{1, lately*ttl + time.Second, false},
-	} {
-		o := new(observer)
-		see := func(id string, beat int) { o.see(clock.Now(), ttl, "1", fmt.Sprintf("%s %d 10000", id, beat)) }
-		see(idA, 1)
-		clock.Suspend(ttl / 20)
-		see(idB, 1)
-		clock.Suspend(tt.away)
-		see(idB, 2)
-		if ids, _, _ := o.due(clock.Now(), ttl); ids != nil {
-			t.Errorf("%+v: the time of %v has come, which are not there, or live", tt, ids)
-		}
-		see(idA, tt.beat)
-		if ids, _, _ := o.due(clock.Now(), ttl); (ids != nil) != tt.due {
-			t.Errorf("%+v: the time of %v has come", tt, ids)
-		}
-	}
-}
-
 // If those that it observes are ended before its own next heartbeat, as their session time is shorter, it looks at more of them too.
 func TestObserverOfShorterSessions(t *testing.T) {
 	const ttl = 10 * time.Second
@@ -99,6 +69,35 @@ func TestObserverOfShorterSessions(t *testing.T) {
 	answer(narrow, 2)
 	if o.window() != narrow {
 		t.Errorf("it looks at %d, and all of them live", o.window())
+	}
+}
+
+// Where sessions come and go, some are always new: it looks at more only until half of them are known to live.
+func TestObserverWhereOthersComeAndGo(t *testing.T) {
+	const ttl = 10 * time.Second
+	var o observer
+	came := 0
+	answer := func(beat, fresh int) { // of those that stay, and of some that were never there
+		var others []string
+		for i := range narrow {
+			others = append(others, fmt.Sprintf("%08d%s %d %d", i, idA[8:], beat, ttl.Milliseconds()))
+		}
+		for range fresh {
+			came++
+			others = append(others, fmt.Sprintf("%08d%s 1 %d", came, idB[8:], ttl.Milliseconds()))
+		}
+		o.see(clock.Now(), ttl, "1", strings.Join(others, ","))
+	}
+	answer(1, 0)
+	clock.Suspend(ttl * 4 / 5)
+	answer(1, 0)
+	answer(2, narrow+1)
+	if o.window() <= narrow {
+		t.Errorf("it looks at %d, and most of them are new", o.window())
+	}
+	answer(3, narrow)
+	if o.window() != narrow {
+		t.Errorf("it looks at %d, and half of them live", o.window())
 	}
 }
 

@@ -35,6 +35,7 @@ CREATE TABLE IF NOT EXISTS @.meta (
 CREATE TABLE IF NOT EXISTS @.stripe (n int PRIMARY KEY, last bigint NOT NULL) WITH (fillfactor = 10);
 
 -- beat is the number that heartbeats raise, and at is when one did last. No index has them, so that raising them changes no index (HOT).
+-- opened, which is added below, grows from session to session.
 -- Only its owner, the role that has logged in, can use a session: its id is no secret.
 CREATE TABLE IF NOT EXISTS @.session (id uuid PRIMARY KEY, ttl int NOT NULL, era text NOT NULL, beat bigint NOT NULL,
   at timestamptz NOT NULL DEFAULT clock_timestamp(), owner name NOT NULL DEFAULT session_user)
@@ -168,23 +169,29 @@ BEGIN
       > coalesce(substring(current_setting('synchronous_standby_names') FROM '(?i)^\s*(?:first|any)?\s*(\d+)\s*\(')::int, 1) THEN lacks := 'others'; END IF;
 END $$;
 
--- The heartbeat. It tells of up to n other sessions, the next ones in a ring. held is the time for which somebody must observe this
+-- The heartbeat. It tells of other sessions: the next n in a ring, in the order of their ids, and the n / 4 that were opened just before this
+-- one, and just after. The package comment says why both. held is the time for which somebody must observe this
 -- life, in ms, before anybody may be first in this era; 0 once that is over. Who reads that a session has ended also reads in which life.
 -- Without the setting of plan_cache_mode it would be planned each time, because of n.
 CREATE OR REPLACE FUNCTION @.beat(s uuid, n int, OUT why text, OUT life text, OUT beat bigint, OUT held int, OUT pid int, OUT others text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan AS $$
+DECLARE own bigint;
 BEGIN
   PERFORM @.writes();
-  UPDATE @.session x SET beat = x.beat + 1, at = clock_timestamp() WHERE x.id = s AND x.era = @.era() AND x.owner = session_user RETURNING x.beat INTO beat;
+  UPDATE @.session x SET beat = x.beat + 1, at = clock_timestamp() WHERE x.id = s AND x.era = @.era() AND x.owner = session_user
+    RETURNING x.beat, x.opened INTO beat, own;
   life := @.life();
   IF NOT FOUND THEN why := 'ended'; RETURN; END IF;
   why := ''; pid := pg_backend_pid();
   SELECT CASE WHEN m.era = @.era() THEN 0 ELSE m.longest END INTO held FROM @.meta m;
   SELECT coalesce(string_agg(y.id || ' ' || y.beat || ' ' || y.ttl, ','), '') INTO others FROM (
-    (SELECT 0 AS turn, x.id, x.beat, x.ttl FROM @.session x WHERE x.id > s ORDER BY x.id LIMIT n)
-    UNION ALL (SELECT 1, x.id, x.beat, x.ttl FROM @.session x WHERE x.id < s ORDER BY x.id LIMIT n)
-    ORDER BY turn, id LIMIT n) y;
+    SELECT r.id, r.beat, r.ttl FROM (
+      (SELECT 0 AS turn, x.id, x.beat, x.ttl FROM @.session x WHERE x.id > s ORDER BY x.id LIMIT n)
+      UNION ALL (SELECT 1, x.id, x.beat, x.ttl FROM @.session x WHERE x.id < s ORDER BY x.id LIMIT n)
+      ORDER BY turn, id LIMIT n) r
+    UNION (SELECT x.id, x.beat, x.ttl FROM @.session x WHERE x.opened < own ORDER BY x.opened DESC LIMIT n / 4)
+    UNION (SELECT x.id, x.beat, x.ttl FROM @.session x WHERE x.opened > own ORDER BY x.opened LIMIT n / 4)) y;
 END $$;
 
 -- Whoever calls this has seen each of the sessions with just this number for its session time and a twentieth, in this life.
@@ -465,6 +472,11 @@ REVOKE ALL ON ALL FUNCTIONS IN SCHEMA @ FROM PUBLIC;
 
 -- What locks tables is done once.
 DO $$ BEGIN
+  IF NOT EXISTS (SELECT FROM @.meta m WHERE m.format >= 2) THEN
+    PERFORM set_config('lock_timeout', '1s', true); -- heartbeats wait for as long as this waits for others, such as a dump
+    ALTER TABLE @.session ADD COLUMN IF NOT EXISTS opened bigint GENERATED ALWAYS AS IDENTITY;
+    CREATE INDEX IF NOT EXISTS session_opened ON @.session (opened);
+  END IF;
   IF NOT EXISTS (SELECT FROM @.meta) THEN
     CREATE INDEX ON @.member (line, pos) WHERE NOT shared;
     CREATE INDEX ON @.member (line, subject) WHERE shared;

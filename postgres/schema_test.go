@@ -11,7 +11,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +21,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
+	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/postgres"
 )
@@ -300,13 +303,16 @@ func TestOwnerOfTheSchema(t *testing.T) {
 	if _, err := clientOf(t, addr, "owner_of_one", "owned").Session(t.Context()); err != nil {
 		t.Fatalf("where it is empty: %v", err)
 	}
-	run(t, addr, "UPDATE owned.meta SET format = 0")
+	run(t, addr, "UPDATE owned.meta SET format = 0; ALTER TABLE owned.session DROP COLUMN opened")
 	cfg := configOf(t, addr)
 	cfg.User = "owner_of_one"
 	if err := postgres.EnsureSchema(t.Context(), cfg, "owned"); err != nil {
 		t.Errorf("where it is of an older format: %v", err)
 	}
-	if got := run(t, addr, "SELECT format FROM owned.meta"); got != "1" {
+	if got := run(t, addr, "SELECT count(opened) > 0 FROM owned.session"); got != "t" {
+		t.Errorf("sessions that were open do not know when they were opened: %s", got)
+	}
+	if got := run(t, addr, "SELECT format FROM owned.meta"); got != fmt.Sprint(postgres.Format) {
 		t.Errorf("the format is %s", got)
 	}
 }
@@ -490,17 +496,17 @@ func schemaOf(t testing.TB, name string, format, oldest int) string {
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	addr := sharedPostgres(t).Addrs()[0]
-	const name = "upgraded"
+	const name, now = "upgraded", postgres.Format
 	grants, err := postgres.Grants(name, "upgraded_candidate", postgres.Candidate)
 	if err != nil {
 		t.Fatal(err)
 	}
-	run(t, addr, "BEGIN;"+schemaOf(t, name, 1, 1)+"COMMIT; CREATE ROLE upgraded_candidate LOGIN;"+grants)
+	run(t, addr, "BEGIN;"+schemaOf(t, name, now, now)+"COMMIT; CREATE ROLE upgraded_candidate LOGIN;"+grants)
 	b := clientOf(t, addr, "upgraded_candidate", name)
 	s, p, _ := lead(t, b, "e")
-	formatIs := func(want string) {
+	formatIs := func(format, oldest int) {
 		t.Helper()
-		if got := run(t, addr, "SELECT format || ' ' || oldest FROM "+name+".meta"); got != want {
+		if got, want := run(t, addr, "SELECT format || ' ' || oldest FROM "+name+".meta"), fmt.Sprint(format, " ", oldest); got != want {
 			t.Errorf("formats %s, want %s", got, want)
 		}
 	}
@@ -508,12 +514,12 @@ func TestUpgrade(t *testing.T) {
 		_, err := tryRun(t.Context(), configOf(t, addr), "BEGIN;"+schemaOf(t, name, format, oldest)+"COMMIT")
 		return err
 	}
-	for _, next := range []int{2, 2, 3} { // twice changes nothing
-		if err := apply(next, 1); err != nil {
+	for _, next := range []int{now + 1, now + 1, now + 2} { // twice changes nothing
+		if err := apply(next, now); err != nil {
 			t.Fatal(err)
 		}
 	}
-	formatIs("3 1")
+	formatIs(now+2, now)
 	before := s.Deadline()
 	for s.Deadline().Sub(before) < ttl/4 { // its heartbeats go on
 		select {
@@ -522,16 +528,16 @@ func TestUpgrade(t *testing.T) {
 		case <-time.After(ttl / 20):
 		}
 	}
-	if now, err := s.Ahead(t.Context(), memberOf(t, s, "e")); err != nil || now.Token != p.Token {
-		t.Errorf("the leader stands at %+v, %v", now, err)
+	if place, err := s.Ahead(t.Context(), memberOf(t, s, "e")); err != nil || place.Token != p.Token {
+		t.Errorf("the leader stands at %+v, %v", place, err)
 	}
-	if err := apply(2, 1); err == nil || !strings.Contains(err.Error(), "newer") {
+	if err := apply(now+1, now); err == nil || !strings.Contains(err.Error(), "newer") {
 		t.Errorf("an older version is applied: %v", err)
 	}
-	if err := apply(4, 3); err == nil || !strings.Contains(err.Error(), "has sessions") {
+	if err := apply(now+3, now+2); err == nil || !strings.Contains(err.Error(), "has sessions") {
 		t.Errorf("a version that the leader cannot live with is applied: %v", err)
 	}
-	formatIs("3 1")
+	formatIs(now+2, now)
 	if err := s.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -541,12 +547,91 @@ func TestUpgrade(t *testing.T) {
 	if err := s.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := apply(4, 3); err != nil {
+	if err := apply(now+3, now+2); err != nil {
 		t.Fatal(err)
 	}
-	formatIs("4 3")
+	formatIs(now+3, now+2)
 	if _, err := b.Session(t.Context()); !errors.Is(err, backend.ErrInvalid) {
 		t.Errorf("a process that is too old: %v", err)
+	}
+}
+
+// A heartbeat tells of the next sessions in a ring, and of those that were opened just before and just after.
+func TestBeatTellsOfOthers(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	run(t, addr, "BEGIN;"+schemaOf(t, "ring", postgres.Format, postgres.Format)+"COMMIT")
+	const id = "00000000-0000-0000-0000-00000000000"
+	run(t, addr, "INSERT INTO ring.session SELECT ('"+id+"' || i)::uuid, 10000, ring.era(), 1 FROM unnest('{7,3,6,1,9,4,2,8,5}'::int[]) WITH ORDINALITY AS u (i, o) ORDER BY o")
+	for _, c := range []struct {
+		id   string
+		n    int
+		want string
+	}{
+		{"1", 4, "2 3 4 5 6 9"},
+		{"8", 4, "1 2 3 5 9"}, // the ring is closed, and one of the others is in it
+		{"7", 4, "1 2 3 8 9"}, // the oldest
+		{"5", 4, "6 7 8 9"},   // the youngest
+		{"1", 3, "2 3 4"},
+		{"1", 8, "2 3 4 5 6 7 8 9"},
+		{"1", 0, ""},
+	} {
+		others := run(t, addr, fmt.Sprintf("SELECT others FROM ring.beat('%s%s', %d)", id, c.id, c.n))
+		var got []string
+		for other := range strings.SplitSeq(others, ",") {
+			other, _, _ = strings.Cut(other, " ")
+			got = append(got, strings.TrimPrefix(other, id))
+		}
+		if slices.Sort(got); strings.Join(got, " ") != c.want {
+			t.Errorf("session %s is told of %q, want %q", c.id, others, c.want)
+		}
+	}
+}
+
+// A crash is noticed in time, however many sessions come and go.
+func TestCrashWhereOthersComeAndGo(t *testing.T) {
+	t.Parallel()
+	const ttl = 2 * ttl // long beside what else there is to do
+	addr, o := sharedPostgres(t).Addrs()[0], postgres.Options{TTL: ttl, Schema: "busy"}
+	watch, leads, waits := calm.Start(t), newClient(t, addr, o), newClient(t, addr, o)
+	join(t, leads.live(t), "e", "x")
+	stop := make(chan struct{})
+	var others sync.WaitGroup
+	others.Go(func() { // none of them stays for long enough to be ended
+		tick := time.NewTicker(ttl / 16)
+		defer tick.Stop()
+		for {
+			if _, err := tryRun(t.Context(), configOf(t, addr), fmt.Sprintf(`DELETE FROM busy.session WHERE beat = 0;
+				INSERT INTO busy.session SELECT gen_random_uuid(), %d, busy.era(), 0 FROM generate_series(1, 100)`, ttl.Milliseconds())); err != nil {
+				t.Error(err)
+				return
+			}
+			select {
+			case <-tick.C:
+			case <-stop:
+				return
+			}
+		}
+	})
+	defer others.Wait()
+	defer close(stop)
+	s := waits.live(t)
+	m := join(t, s, "e", "x")
+	p, err := s.Ahead(t.Context(), m)
+	if err != nil || p.First {
+		t.Fatalf("the second stands at %+v, %v", p, err)
+	}
+	time.Sleep(ttl / 2) // who is observed has changed by then
+	leads.proxies[0].Cut()
+	cut := time.Now()
+	for ctx := within(t, 5*ttl); !p.First; {
+		if err := s.WatchPlace(ctx, m, &p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const most = ttl * 3 / 2
+	if took := time.Since(cut); took > most && !watch.NotJudged(most, "a crash was noticed after %v", took) {
+		t.Errorf("a crash was noticed after %v, with a session time of %v", took, ttl)
 	}
 }
 
@@ -569,13 +654,14 @@ func TestEnsureUpgrades(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, addr, "BEGIN;"+schemaOf(t, "old", 0, 0)+"COMMIT; CREATE ROLE stranger LOGIN; CREATE ROLE reader LOGIN; GRANT USAGE ON SCHEMA old TO reader; GRANT SELECT ON old.meta TO reader;"+grants)
+	newest := fmt.Sprint(postgres.Format)
 	stranger, reader := configOf(t, addr), configOf(t, addr)
 	stranger.User, reader.User = "stranger", "reader"
 	for _, c := range []struct {
 		cfg    *pgconn.Config
 		want   string
 		denied bool
-	}{{stranger, "0", false}, {reader, "0", true}, {configOf(t, addr), "1", false}, {reader, "1", false}} {
+	}{{stranger, "0", false}, {reader, "0", true}, {configOf(t, addr), newest, false}, {reader, newest, false}} {
 		if err := postgres.EnsureSchema(t.Context(), c.cfg, "old"); errors.Is(err, backend.ErrDenied) != c.denied || err != nil && !c.denied {
 			t.Errorf("%s, where the format is %s in the end: %v", c.cfg.User, c.want, err)
 		}
