@@ -96,7 +96,7 @@ func TestCost(t *testing.T) {
 			}
 			slices.Sort(took)
 			t.Logf("a handover takes %v (p50), %v at most of %d, and %d requests", took[len(took)/2], took[len(took)-1], len(took), fewest)
-			if fewest > 8 {
+			if fewest > 2 { // a delete that is watched, and a read
 				t.Errorf("a handover takes %d requests", fewest)
 			}
 		})

@@ -224,13 +224,13 @@ var either = []int{0, 1}
 // restless says why a waiter costs something at rest.
 const restless = "a composite cannot watch places, so each waiter looks again once in a session time"
 
-// lockCosts says what a lock may cost: to lead by both, a client reads and writes on each what it needs to
-// stand there and to have one token, some 30 requests, as these meet; then it only reads where the election is.
-func lockCosts(ph phase) map[string]int64 {
+// costs says what a lock and a handover may cost: to lead by both, a client reads and writes on each what it needs to
+// stand there and to have one token, some 30 requests and some 20, as these meet; then it only reads where the election is.
+func costs(ph phase) map[string]int64 {
 	if ph == unbegun || ph == gated {
-		return map[string]int64{"Lock.cost": 35}
+		return map[string]int64{"G5.handover": 25, "Lock.cost": 35}
 	}
-	return map[string]int64{"Lock.cost": 15}
+	return map[string]int64{"G5.handover": 6, "Lock.cost": 15}
 }
 
 // TestConformance runs the suite, in virtual time, on a composite of two coordinators before the cutover, when it
@@ -276,7 +276,7 @@ func runSuite(t *testing.T, phase phase, sides ...int) {
 	}
 	harness := func() conformance.Harness {
 		h := newPair(phase, sides...).harness()
-		h.Waive, h.Costs = waive, lockCosts(phase)
+		h.Waive, h.Costs = waive, costs(phase)
 		return h
 	}
 	t.Run(fmt.Sprintf("%s/%d", phase, sides), func(t *testing.T) {

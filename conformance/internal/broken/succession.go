@@ -39,6 +39,13 @@ var successionFlaws = []Flaw{
 		session: func(_ *Backend, s backend.Session) backend.Session { return &readsValues{s} },
 	},
 	{
+		Name:    "looks once more",
+		Breaks:  "G5: who is told that it is first reads the line as well",
+		Must:    "G5.handover",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &looksOnceMore{s} },
+		places:  true,
+	},
+	{
 		Name:    "observer reads all",
 		Breaks:  "G5: an observer reads each member of the line whenever the first changes",
 		Must:    "G5.observer",
@@ -99,6 +106,16 @@ func (s *readsValues) Ahead(ctx context.Context, m backend.Member) (backend.Plac
 		return backend.Place{}, err
 	}
 	return s.Session.Ahead(ctx, m)
+}
+
+type looksOnceMore struct{ backend.Session }
+
+func (s *looksOnceMore) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
+	err := s.Session.WatchPlace(ctx, m, p)
+	if err == nil && p.First {
+		_, err = s.Line(ctx, m.Line)
+	}
+	return err
 }
 
 type observesAll struct{ backend.Session }

@@ -228,6 +228,28 @@ var herdRules = []engine.Rule{{
 		}
 	},
 }, {
+	ID: "G5.handover", Title: "a handover takes few requests",
+	Text:  "Two candidates hand the leadership over to each other six times: each waits until the other one resigns. The fewest requests that both together send from Resign on, until the one that has waited leads, are at most as many as the harness says that it takes on this coordinator (Costs), or eight: to leave, and to look who stands in front.",
+	Needs: []engine.Fault{engine.Requests},
+	Most:  8,
+	Check: func(t *engine.Trial) {
+		a, b := t.Client(), t.Client()
+		term := a.Leads()
+		fewest := int64(math.MaxInt64) // a heartbeat may fall into one
+		for range 6 {
+			next := b.Stand(t.Ctx)
+			t.Settles(a, b)
+			before := a.Requests() + b.Requests()
+			t.Want("Resign", term.Resign(t.Ctx))
+			term = next.Wins(t.Soon())
+			fewest = min(fewest, a.Requests()+b.Requests()-before)
+			a, b = b, a
+		}
+		if fewest > t.Most() {
+			t.Fatalf("a handover takes %d requests; want at most %d", fewest, t.Most())
+		}
+	},
+}, {
 	ID: "G5.bytes", Title: "a handover tells no more in a long line",
 	Text:  "Members have a value of a kibibyte. The bytes of a handover, counted as in G5.cost, are as few in a line of twenty-four as in one of four, give or take a kibibyte, and a hundred for each further member: a list of names is allowed, what they say is not.",
 	Needs: []engine.Fault{engine.Bytes}, Crowd: true, Check: func(t *engine.Trial) {
