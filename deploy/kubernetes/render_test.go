@@ -99,6 +99,27 @@ func TestLeases(t *testing.T) {
 	}
 }
 
+// An account that is there already is that of all Pods, and gets the rights if it is to.
+func TestServiceAccount(t *testing.T) {
+	const url = "kubernetes:///app?ttl=30s"
+	for _, leases := range []bool{false, true} {
+		o := helm(t, "mails", map[string]any{"leases": leases, "serviceAccount": "robot", "secret": "", "url": url, "page": map[string]any{"enabled": true, "url": url}})
+		if len(o.accounts) != 0 || len(o.roles) != len(o.bindings) || (len(o.bindings) == 1) != leases || leases && o.bindings[0].Subjects[0].Name != "robot" {
+			t.Errorf("with leases %v it makes %+v, %+v, %+v", leases, o.accounts, o.roles, o.bindings)
+		}
+		if len(o.deployments) != 2 {
+			t.Errorf("it makes %d Deployments", len(o.deployments))
+		}
+		for _, d := range o.deployments {
+			pod := d.Spec.Template.Spec
+			if pod.ServiceAccountName != "robot" {
+				t.Errorf("%s has the account %q", d.Name, pod.ServiceAccountName)
+			}
+			secure(t, pod, pod.Containers[0])
+		}
+	}
+}
+
 // helm returns what helm install RELEASE would apply, with values of one's own.
 func helm(t *testing.T, release string, values map[string]any) *objects {
 	t.Helper()
@@ -221,6 +242,7 @@ func TestWrongValues(t *testing.T) {
 		"no URL":                  {"url": ""},
 		"no Secret":               {"secret": ""},
 		"no Secret, with a role":  {"secret": "", "leases": true},
+		"an account as a key":     {"serviceAccount": map[string]any{"name": "robot"}},
 		"a label that is no text": {"podMonitor": map[string]any{"labels": map[string]any{"release": 1}}},
 	} {
 		if _, err := chartutil.ToRenderValues(c, values, chartutil.ReleaseOptions{Name: "mails"}, nil); err == nil {
