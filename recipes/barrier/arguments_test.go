@@ -155,6 +155,13 @@ func TestArguments(t *testing.T) {
 		}
 		bubble.Want(t, barrier.New(a, "start", 2, &elect.Options{ID: "two\nlines"}).Wait(t.Context()), backend.ErrInvalid)
 		bubble.Want(t, barrier.New(a, "start", 2, &elect.Options{Value: strings.Repeat("x", backend.MaxValue)}).Wait(t.Context()), backend.ErrInvalid)
+		// What fits is as long as it may ever become: with the largest position of a first member.
+		const added = len("id\nbarrier of 2: 0123456789ab\n since 18446744073709551615")
+		for room, want := range map[int]error{0: context.DeadlineExceeded, 1: backend.ErrInvalid} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			bubble.Want(t, barrier.New(a, "start", 2, &elect.Options{ID: "id", Value: strings.Repeat("x", backend.MaxValue-added+room)}).Wait(ctx), want)
+			cancel()
+		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		bubble.Want(t, barrier.New(a, "start", 2, nil).Wait(ctx), context.DeadlineExceeded)

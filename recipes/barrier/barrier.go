@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/succession-dev/succession/backend"
@@ -98,7 +99,12 @@ func (b *Barrier) enter(ctx context.Context) (*Inside, error) {
 	p := &participant{b: b, part: part{n: b.n, id: strings.ToLower(rand.Text()[:12])}} // 60 random bits
 	o := b.o
 	o.Value = strings.TrimSuffix(p.String()+"\n"+o.Value, "\n")
-	t, err := elect.New(view.Of(b.b, p.session), b.line(), &o).Campaign(ctx)
+	e := elect.New(view.Of(b.b, p.session), b.line(), &o)
+	longest := len(e.ID()) + len("\n") + len(o.Value) + len(fmt.Sprintf(since, uint64(math.MaxUint64)))
+	if longest > backend.MaxValue { // said now, and not after a lost session
+		return nil, fmt.Errorf("barrier: %w ID and Value of %s: they take up to %d bytes with what the barrier adds, and %d are possible", backend.ErrInvalid, b.name, longest, backend.MaxValue)
+	}
+	t, err := e.Campaign(ctx)
 	if err != nil {
 		return nil, err
 	}

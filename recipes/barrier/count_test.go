@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/rig/bubble"
 	"github.com/succession-dev/succession/internal/view"
 	"github.com/succession-dev/succession/memory"
@@ -92,6 +93,38 @@ func TestCountsTooLate(t *testing.T) {
 		close(look)
 		time.Sleep(time.Second)
 		passed(t, "three have come", []*call{a, b, late}, 0, 1)
+	})
+}
+
+// An expiring session ends as soon as its first write is done.
+type expiring struct {
+	backend.Session
+	expire func()
+}
+
+func (s expiring) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
+	v, err := s.Session.Put(ctx, name, value, cond)
+	s.expire()
+	<-s.Done()
+	return v, err
+}
+
+// One who opens the barrier, and whose session ends before it knows that it leads, is not inside: its next member was not counted.
+func TestEndsAsItCounts(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		client := bubble.Client(t, c, "a")
+		a := start(t, client, func(ctx context.Context, k *call) (err error) {
+			k.in, err = barrier.NewDouble(view.Of(client, func(s backend.Session) backend.Session { return expiring{s, client.Expire} }), "start", 2, nil).Enter(ctx)
+			return err
+		})
+		b := enters(t, c, "b", 2)
+		ends(t, a)
+		bubble.Want(t, a.err, elect.ErrLost)
+		passed(t, "two have come", []*call{b}, 0)
+		if left := leaves(t, b); !left.returned() || left.err != nil {
+			t.Errorf("the other one has left: %v, %v", left.returned(), left.err)
+		}
+		empty(t, c)
 	})
 }
 

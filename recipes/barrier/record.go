@@ -119,10 +119,12 @@ type part struct {
 	first uint64
 }
 
+const since = " since %d"
+
 func (p part) String() string {
 	s := fmt.Sprintf("barrier of %d: %s", p.n, p.id)
 	if p.first != 0 {
-		s += fmt.Sprintf(" since %d", p.first)
+		s += fmt.Sprintf(since, p.first)
 	}
 	return s
 }

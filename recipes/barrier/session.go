@@ -71,8 +71,12 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (p backend.Place,
 func (s *session) look(ctx context.Context, m backend.Member) (backend.Place, error) {
 	p, err := s.Session.Ahead(ctx, m)
 	switch {
-	case err != nil, s.round != nil:
+	case err != nil:
 		return p, err
+	case s.round != nil && !s.round.has(m): // the session has ended since
+		return p, errCounted
+	case s.round != nil:
+		return p, nil
 	case !p.First:
 		return p, foreign(p.Ahead)
 	}
