@@ -38,7 +38,10 @@ func NewElector(e *elect.Election) *Elector {
 	x := &Elector{stop: stop, done: make(chan struct{})}
 	go func() {
 		defer close(x.done)
-		err := e.Run(ctx, x.lead)
+		var err error
+		for err == nil { // a task may resign the term
+			err = e.Run(ctx, x.lead)
+		}
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		x.err = err

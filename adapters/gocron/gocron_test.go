@@ -152,6 +152,23 @@ func TestTask(t *testing.T) {
 	})
 }
 
+// A task may resign the term: then the next in line leads, and this scheduler stands behind it.
+func TestTaskThatResigns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := memory.New(&memory.Options{TTL: ttl})
+		a, b := elected(t, c, "a"), elected(t, c, "b")
+		for _, m := range []*machine{a, b, a} {
+			if err := m.elector.Task(func(ctx context.Context, term *elect.Term) error { return term.Resign(ctx) })(t.Context()); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(time.Second)
+		}
+		if err := b.elector.IsLeader(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A task does nothing where another leads.
 func TestTaskOfOneThatDoesNotLead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -214,6 +231,33 @@ func TestLocker(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A lock is held from when it was obtained, however long that took.
+func TestLockerThatIsSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := memory.New(&memory.Options{TTL: ttl})
+		b := c.Client("a")
+		defer b.Close()
+		b.Delay(600*time.Millisecond, 600*time.Millisecond)
+		l := adapter.NewLocker(b, "jobs", nil) // holds for a second
+		defer l.Close()
+		held, err := l.Lock(t.Context(), "send")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := held.Unlock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(900 * time.Millisecond)
+		if n := len(c.Members("jobs-send")); n != 1 {
+			t.Errorf("%d hold it 0.9 s after it was obtained", n)
+		}
+		time.Sleep(2 * time.Second)
+		if n := len(c.Members("jobs-send")); n != 0 {
+			t.Errorf("%d hold it 2.9 s after it was obtained", n)
+		}
+	})
 }
 
 // The name of a job may have anything in it. The lock is that of everybody, and is let go of.

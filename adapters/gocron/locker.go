@@ -67,12 +67,11 @@ var errWait = errors.New("the coordinator could not be reached in time")
 func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, l.o.Wait, errWait)
 	defer cancel()
-	began := time.Now()
 	h, err := lock.NewMutex(l.b, l.prefix+"-"+escape(key), &l.o.Lock).TryLock(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("job %s: %w", key, err)
 	}
-	return &held{l, h, began}, nil
+	return &held{l, h, time.Now()}, nil
 }
 
 // Close lets go of the locks that are held on after their jobs. It blocks until the coordinator has
@@ -87,12 +86,12 @@ func (l *Locker) Close() error {
 type held struct {
 	l     *Locker
 	h     *lock.Held
-	began time.Time
+	since time.Time
 }
 
 // Unlock lets go of the lock, at once or when it was held for long enough: then it does not block.
 func (h *held) Unlock(ctx context.Context) error {
-	rest := h.l.o.Hold - time.Since(h.began)
+	rest := h.l.o.Hold - time.Since(h.since)
 	if rest <= 0 || h.l.ctx.Err() != nil {
 		return h.h.Unlock(ctx)
 	}
