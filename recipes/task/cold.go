@@ -28,15 +28,19 @@ func (s *Standby) Cold(ctx context.Context, run func(context.Context, *Run) erro
 		return errNoFunction("Cold")
 	}
 	for {
-		// The turn only keeps others from looking at the same time, so it does no harm if the turn
-		// is lost meanwhile.
 		turn, err := s.idle.Campaign(ctx)
 		if err != nil {
 			return err
 		}
-		task, t, err := s.find(ctx)
+		looking, cancel := during(ctx, turn)
+		task, t, err := s.find(looking)
+		over := looking.Err() != nil
+		cancel(nil)
 		turn.Resign(ctx)
 		if err != nil {
+			if over && ctx.Err() == nil { // the turn was lost, and another looks now
+				continue
+			}
 			return err
 		}
 		if err := s.lead(ctx, t, task, false, run); err != nil {

@@ -143,3 +143,24 @@ func TestColdBesideHot(t *testing.T) {
 		cold.ends(t)
 	})
 }
+
+// A machine that looks for work and loses its session stands behind those who wait to look, and does not look beside another.
+func TestOneLooks(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		f := newFloor(t, c)
+		var machines []*machine
+		for i := range 4 {
+			machines = append(machines, f.cold(fmt.Sprint("m", i)))
+		}
+		for _, m := range machines {
+			m.b.Expire()
+			time.Sleep(2 * bubble.TTL)
+			if n := len(c.Members("bus-idle")); n != len(machines) {
+				t.Errorf("of %d machines that run nothing %d stand in line to look", len(machines), n)
+			}
+		}
+		for _, m := range machines {
+			m.ends(t)
+		}
+	})
+}

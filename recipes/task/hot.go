@@ -113,7 +113,7 @@ func (s *Standby) follow(ctx context.Context, cancel context.CancelCauseFunc, ta
 	}
 }
 
-// finish records that the task is finished, unless it was stopped meanwhile.
+// finish records that the task is finished, unless it was stopped meanwhile, or is to run with another configuration.
 func (s *Standby) finish(ctx context.Context, r *Run) error {
 	return insist(ctx, func() error {
 		got, err := r.Get(ctx, s.definition(r.Task))
@@ -121,7 +121,7 @@ func (s *Standby) finish(ctx context.Context, r *Run) error {
 			return guarded(r.Term(), err)
 		}
 		d, err := decode[definition](got)
-		if err != nil || d.State != Started {
+		if err != nil || d.State != Started || d.Config != r.config {
 			return err
 		}
 		d.State = Finished

@@ -170,7 +170,7 @@ func TestReplacedWorker(t *testing.T) {
 // A worker that dies after it has stored the result and before it has removed the task has done it
 // once; nor does it matter that the result is forgotten in between.
 func TestDeathBeforeRemove(t *testing.T) {
-	for _, forget := range []bool{false, true} {
+	for _, forget := range []string{"", "before it is given to another", "when it is given to another"} {
 		bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 			cr := newCrew(t, c)
 			a := cr.works("a")
@@ -183,19 +183,25 @@ func TestDeathBeforeRemove(t *testing.T) {
 			if n := len(c.Members("jobs-todo")); n != 1 {
 				t.Fatalf("%d tasks are left, want one that has a result", n)
 			}
-			if forget {
+			if forget == "before it is given to another" {
 				ok(t, cr.pool.Forget(t.Context(), id))
 			}
-			b := cr.works("b")
+			b := cr.worksOn("b", func(s backend.Session) backend.Session {
+				return hooked{s, func() {
+					if forget == "when it is given to another" && cr.assigned() {
+						ok(t, cr.pool.Forget(t.Context(), id))
+					}
+				}}
+			})
 			y := cr.submit("y")
 			time.Sleep(3 * bubble.TTL)
 			cr.result(y, "done y")
-			if !forget {
+			if forget == "" {
 				cr.result(id, "done x")
 			}
 			cr.mu.Lock()
 			if !slices.Equal(cr.begun, []string{"x", "y"}) {
-				t.Errorf("the tasks that began are %v", cr.begun)
+				t.Errorf("forgotten %q: the tasks that began are %v", forget, cr.begun)
 			}
 			cr.mu.Unlock()
 			if n := len(c.Members("jobs-todo")); n != 0 {
@@ -205,6 +211,65 @@ func TestDeathBeforeRemove(t *testing.T) {
 			b.ends(t)
 		})
 	}
+}
+
+// A hooked session calls refresh before each Refresh.
+type hooked struct {
+	backend.Session
+	refresh func()
+}
+
+func (s hooked) Refresh(ctx context.Context) error {
+	s.refresh()
+	return s.Session.Refresh(ctx)
+}
+
+// assigned reports whether a task is given to a worker for the second time.
+func (cr *crew) assigned() bool {
+	st, err := cr.pool.Status(cr.t.Context())
+	return err == nil && slices.ContainsFunc(st.Tasks, func(p task.PendingStatus) bool { return p.Run > 1 })
+}
+
+// A lossy session loses the answer to its first write of a result, and calls lost then.
+type lossy struct {
+	backend.Session
+	lost func() bool
+}
+
+func (s lossy) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
+	v, err := s.Session.Put(ctx, name, value, cond)
+	if strings.HasPrefix(name, "jobs-results/") && err == nil && s.lost() {
+		err = backend.ErrUnavailable
+	}
+	return v, err
+}
+
+// A result that was forgotten before the worker knows that it has stored it does not come back.
+func TestForgottenStaysForgotten(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		cr := newCrew(t, c)
+		var id uint64
+		once := true
+		a := cr.worksOn("a", func(s backend.Session) backend.Session {
+			return lossy{s, func() bool {
+				was := once
+				if once = false; was {
+					ok(t, cr.pool.Forget(t.Context(), id))
+				}
+				return was
+			}}
+		})
+		for _, value := range []string{"x", "y"} {
+			one, err := cr.pool.SubmitAs(t.Context(), "name", value)
+			if ok(t, err); one == id {
+				t.Errorf("a task of that name is still known, as %d", id)
+			}
+			id = one
+			time.Sleep(bubble.TTL)
+		}
+		cr.result(id, "done y")
+		a.ends(t)
+	})
 }
 
 // A worker that ends gives back what it has not finished.

@@ -491,6 +491,40 @@ func TestStatusOfTheStopped(t *testing.T) {
 	})
 }
 
+// A deaf session is not told of changes of records.
+type deaf struct{ backend.Session }
+
+func (s deaf) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
+	if after == 0 {
+		return s.Session.Watch(ctx, name, after)
+	}
+	<-ctx.Done()
+	return backend.Record{}, context.Cause(ctx)
+}
+
+// A run that ends when its task has just got another configuration, of which it has not heard, does not finish that one.
+func TestConfiguredAsItEnds(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		f := newFloor(t, c)
+		ok(t, f.console.Configure(t.Context(), "orders", "one"))
+		ok(t, f.console.Start(t.Context(), "orders"))
+		ctx, cancel := context.WithCancelCause(t.Context())
+		var begun []string
+		s := task.NewStandby(view.Of(bubble.Client(t, c, "a"), func(s backend.Session) backend.Session { return deaf{s} }), "bus", nil)
+		err := s.Hot(ctx, "orders", func(ctx context.Context, r *task.Run) error {
+			if begun = append(begun, r.Config()); len(begun) == 1 {
+				return f.console.Configure(ctx, "orders", "two")
+			}
+			cancel(errEnough)
+			return nil
+		})
+		bubble.Want(t, err, errEnough)
+		if !slices.Equal(begun, []string{"one", "two"}) {
+			t.Errorf("%v have begun", begun)
+		}
+	})
+}
+
 // A task has a configuration, which outlives Stop and Start. A run with another one ends, and so does one that is moved:
 // the next machine in line goes on.
 func TestConfigureAndMove(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/succession-dev/succession/backend"
@@ -99,15 +100,12 @@ func (p *Pool) serve(ctx context.Context, t *elect.Term, fn func(context.Context
 // and only removes the task.
 func (p *Pool) do(ctx context.Context, t *Task, key string, fn func(context.Context, *Task) (string, error)) error {
 	stored := false
-	if t.Run > 1 { // the worker before may have stored a result
-		err := insist(ctx, func() error {
-			s, err := p.b.Session(ctx)
-			if err == nil {
-				err = s.Refresh(ctx) // the coordinator may read from a server that lags behind
-			}
-			if err != nil {
-				return err
-			}
+	if t.Run > 1 { // the worker before may have stored a result, and somebody may have forgotten it
+		stands, err := p.stands(ctx, t)
+		if err != nil || !stands {
+			return err
+		}
+		err = insist(ctx, func() error {
 			r, err := t.Get(ctx, p.result(t.ID))
 			stored = r.Version != backend.Absent
 			return guarded(t.Term(), err)
@@ -144,13 +142,41 @@ func (p *Pool) resultOf(value string, err error, key, name string) []byte {
 	return encode(r)
 }
 
-// store writes the result, if there is none.
+// store writes the result, if there is none. If the answer to an earlier try was lost, that may have written it, and somebody may
+// have forgotten it since: then store deletes what it has written.
 func (p *Pool) store(ctx context.Context, t *Task, value []byte) error {
-	return insist(ctx, func() error {
+	tries := 0
+	err := insist(ctx, func() error {
+		tries++
 		_, err := t.Put(ctx, p.result(t.ID), value, backend.Absent)
 		if errors.Is(err, backend.ErrVersion) {
-			return nil // an earlier try has written it
+			tries = 0 // an earlier one has written it
+			return nil
 		}
 		return guarded(t.Term(), err)
 	})
+	if err != nil || tries < 2 {
+		return err
+	}
+	if stands, err := p.stands(ctx, t); err != nil || stands {
+		return err
+	}
+	return insist(ctx, func() error { return guarded(t.Term(), t.Delete(ctx, p.result(t.ID), 0)) })
+}
+
+// stands reports whether the task is in line. It reads the whole line.
+func (p *Pool) stands(ctx context.Context, t *Task) (stands bool, err error) {
+	err = insist(ctx, func() error {
+		s, err := p.b.Session(ctx)
+		if err == nil {
+			err = s.Refresh(ctx) // the coordinator may read from a server that lags behind
+		}
+		if err != nil {
+			return err
+		}
+		todo, err := s.Line(ctx, p.todo())
+		stands = slices.ContainsFunc(todo.Members, func(m backend.Member) bool { return m.Position == t.ID })
+		return err
+	})
+	return stands, err
 }
