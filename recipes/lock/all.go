@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
 )
 
 // All blocks until it holds all the locks, or ctx ends. It takes them one after the other, in
@@ -66,8 +67,8 @@ type HeldAll struct {
 	cancel context.CancelCauseFunc
 }
 
-// Context is cancelled when the first of the locks is lost, and by Unlock. Its cause is that of
-// the lock's own context. It does not block.
+// Context is cancelled when the first of the locks is lost, in a goroutine that sees that lock's own context end, and
+// by Unlock, before it unlocks. Its cause is that of the lock's own context. It does not block. Check is never late.
 func (h *HeldAll) Context() context.Context { return h.ctx }
 
 // Check returns nil while all the locks are held, and afterwards why the first is not; see
@@ -100,6 +101,7 @@ func (h *HeldAll) Locks() []*Held { return slices.Clone(h.locks) }
 // Unlock unlocks all of them, the last one first; see [Held.Unlock]. It goes on when one of them
 // fails, and returns all errors. It blocks at most for the ResignTimeout of each lock.
 func (h *HeldAll) Unlock(ctx context.Context) error {
+	h.cancel(elect.ErrResigned)
 	var errs []error
 	for _, one := range slices.Backward(h.locks) {
 		errs = append(errs, one.Unlock(ctx))

@@ -3,7 +3,9 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -350,5 +352,35 @@ func TestWaiterForASlotIsRemoved(t *testing.T) {
 			t.Fatal("the slot is free")
 		}
 		release(t, c, waiter)
+	})
+}
+
+// Who waits for a slot and loses its session waits for its turn again: so one at most stands behind the holders.
+func TestOneWaitsForASlot(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		ctx, cancel := context.WithCancel(t.Context())
+		holder := bubble.Must[*lock.Held](t)(lock.NewSemaphore(bubble.Client(t, c, "holder"), "jobs", 1, nil).Acquire(ctx))
+		var waiting sync.WaitGroup
+		var clients []*memory.Backend
+		for i := range 4 {
+			b := bubble.Client(t, c, fmt.Sprint(i))
+			clients = append(clients, b)
+			waiting.Go(func() {
+				if _, err := lock.NewSemaphore(b, "jobs", 1, nil).Acquire(ctx); !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		for _, b := range clients {
+			b.Expire()
+			time.Sleep(2 * bubble.TTL)
+			if n := len(c.Members("jobs-slots")); n != 2 {
+				t.Errorf("%d have a slot or wait for one; want the holder and one more", n)
+			}
+		}
+		cancel()
+		waiting.Wait()
+		holder.Unlock(t.Context())
 	})
 }

@@ -77,31 +77,40 @@ func (s *Semaphore) Name() string { return s.name }
 // store that refuses all tokens but the largest would refuse all holders but the newest: let it
 // compare tokens for each thing that one holder works on.
 func (s *Semaphore) Acquire(ctx context.Context) (*Held, error) {
-	return s.acquire(ctx, func(e *elect.Election) (*Held, error) { return held(e.Campaign(ctx)) })
+	return s.acquire(ctx, func(ctx context.Context, e *elect.Election) (*Held, error) { return held(e.Campaign(ctx)) })
 }
 
 // TryAcquire is [Semaphore.Acquire] that does not wait for others: if no slot is free, or somebody
 // waits for one, it returns [ErrLocked]; see [Mutex.TryLock].
 func (s *Semaphore) TryAcquire(ctx context.Context) (*Held, error) {
-	return s.acquire(ctx, func(e *elect.Election) (*Held, error) { return try(ctx, e) })
+	return s.acquire(ctx, try)
 }
 
-// acquire takes its turn, and then a slot. The turn only keeps the line of the holders short, so it
-// does no harm if the turn is lost meanwhile.
-func (s *Semaphore) acquire(ctx context.Context, stand func(*elect.Election) (*Held, error)) (*Held, error) {
+// acquire takes its turn, and then a slot. The turn keeps the line of the holders short: if it is lost during the wait for a
+// slot, acquire waits for its turn again.
+func (s *Semaphore) acquire(ctx context.Context, stand func(context.Context, *elect.Election) (*Held, error)) (*Held, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
 	if s.n < 1 {
 		return nil, fmt.Errorf("lock: %w semaphore %s of %d slots: it needs one or more", backend.ErrInvalid, s.name, s.n)
 	}
-	turn, err := stand(s.turns)
-	if err != nil {
-		return nil, err
+	for {
+		turn, err := stand(ctx, s.turns)
+		if err != nil {
+			return nil, err
+		}
+		inTurn, cancel := context.WithCancelCause(ctx)
+		stop := context.AfterFunc(turn.Context(), func() { cancel(context.Cause(turn.Context())) })
+		slot, err := stand(inTurn, s.slots)
+		over := inTurn.Err() != nil
+		stop()
+		cancel(nil)
+		turn.Unlock(ctx) // if that fails, a goroutine tries on: nobody else can take a turn until then
+		if err == nil || !over || ctx.Err() != nil {
+			return slot, err
+		}
 	}
-	slot, err := stand(s.slots)
-	turn.Unlock(ctx) // if that fails, a goroutine tries on: nobody else can take a turn until then
-	return slot, err
 }
 
 // A slotSession is a session in which the first n of a line are first.
