@@ -165,19 +165,24 @@ func (p *Presence) assign(ctx context.Context, each func(context.Context, func([
 
 // hold campaigns for the item, and works on it, until ctx ends or something fails. A second call
 // for the item waits in line until the first has returned.
-func (p *Presence) hold(ctx context.Context, item string, work func(context.Context, string, *elect.Term) error) error {
-	return p.g.election(escape(item)).Run(ctx, func(ctx context.Context, t *elect.Term) error {
-		if p.Check() == nil { // otherwise the presence was lost too, and Assign is about to end
-			if err := p.g.note(ctx, item, t); err != nil {
-				return err
+func (p *Presence) hold(ctx context.Context, item string, work func(context.Context, string, *elect.Term) error) (err error) {
+	done := false
+	for err == nil { // work may resign the term
+		err = p.g.election(escape(item)).Run(ctx, func(ctx context.Context, t *elect.Term) error {
+			if p.Check() == nil && !done { // otherwise the presence was lost too, and Assign is about to end
+				if err := p.g.note(ctx, item, t); err != nil {
+					return err
+				}
+				if err := work(ctx, item, t); err != nil {
+					return err
+				}
+				done = ctx.Err() == nil
 			}
-			if err := work(ctx, item, t); err != nil {
-				return err
-			}
-		}
-		<-ctx.Done()
-		return nil
-	})
+			<-ctx.Done()
+			return nil
+		})
+	}
+	return err
 }
 
 // note writes down who owns the item. It tries again as long as the term lasts.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/internal/rig/bubble"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/recipes/group"
@@ -323,6 +324,13 @@ func TestAssignDone(t *testing.T) {
 		if len(begun) != 1 || <-begun != "a" {
 			t.Fatal("a has not begun once")
 		}
+		if _, err := operate.New(bubble.Client(t, c, "operator"), "workers-item-x", "").AskToResign(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(bubble.TTL)
+		if len(begun) > 0 {
+			t.Errorf("%s has begun again what is done, in another term", <-begun)
+		}
 		member(t.Context(), "a") // the same item falls to it
 		if len(begun) > 0 {
 			t.Errorf("%s has begun what is done", <-begun)
@@ -331,6 +339,25 @@ func TestAssignDone(t *testing.T) {
 		time.Sleep(time.Second)
 		if len(begun) != 1 {
 			t.Errorf("the next has begun %d times", len(begun))
+		}
+	})
+}
+
+// Work may resign the item's term: it begins again in another one.
+func TestAssignResigned(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		enough, tokens := errors.New("enough"), []uint64(nil)
+		p := join(t, bubble.Client(t, c, "a"), "a", "")
+		err := p.Assign(ctx, []string{"x"}, func(ctx context.Context, _ string, term *elect.Term) error {
+			if tokens = append(tokens, term.Token()); len(tokens) == 3 {
+				cancel(enough)
+			}
+			return term.Resign(ctx)
+		})
+		bubble.Want(t, err, enough)
+		if len(tokens) != 3 || !slices.IsSorted(tokens) {
+			t.Errorf("it was begun with the tokens %v", tokens)
 		}
 	})
 }
