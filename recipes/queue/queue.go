@@ -152,7 +152,11 @@ func (q *Queue) put(ctx context.Context, stored string, tried bool) error {
 		if err != nil {
 			return err
 		}
-		if at = indexOf(stored, l); at < 0 && q.limit > 0 && len(l.Members) >= q.limit {
+		switch at = indexOf(stored, l); {
+		case at >= 0 || q.limit == 0 || len(l.Members) < q.limit:
+		case tried:
+			return fmt.Errorf("queue: %s: the item may have been put, and taken since: the answer of the coordinator was lost, and now %d items stand there, as its Limit allows", q.name, len(l.Members))
+		default:
 			return q.full(len(l.Members))
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -200,6 +201,24 @@ func TestLostAnswerInAFullQueue(t *testing.T) {
 			done(t, takes(t, named(b, "a"), "zero"))
 			done(t, takes(t, named(b, "a"), v))
 		}
+
+		// What may have been put, and taken since, is not told as refused.
+		other := named(bubble.Client(t, c, "b"), "b")
+		once := sync.OnceFunc(func() {
+			done(t, takes(t, other, "gone"))
+			put(t, other, "next")
+		})
+		b.LoseAnswer(memory.OpAppend)
+		err := limited(hook(b, func(op, _ string) error {
+			if op == "refresh" && len(c.Members("jobs-items")) > 0 {
+				once()
+			}
+			return nil
+		}), 1).Put(t.Context(), "gone")
+		if err == nil || errors.Is(err, queue.ErrFull) || !strings.Contains(err.Error(), "may have been put") {
+			t.Errorf("the item was put and taken, and Put says: %v", err)
+		}
+		done(t, takes(t, other, "next"))
 
 		// What a server that lags behind cannot be asked about is not put a second time.
 		denied := limited(hook(b, func(op, _ string) error {
