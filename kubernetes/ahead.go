@@ -56,9 +56,7 @@ func (s *session) ahead(ctx context.Context, m backend.Member) (p backend.Place,
 	}
 	switch {
 	case self == nil || self.position() != m.Position:
-		s.mu.Lock()
-		s.past.member(m.Key)
-		s.mu.Unlock()
+		s.strayed(m, self)
 		return p, "", backend.ErrNotMember
 	case self.isShared() != m.Shared:
 		m.Shared = self.isShared()
@@ -148,7 +146,7 @@ func (s *session) inFront(ctx context.Context, m backend.Member) (f front, err e
 	slices.SortFunc(f.members, byPosition)
 	if looked { // what was in the list of those in front, and is not there, has gone
 		there := make(map[string]bool)
-		for _, o := range f.members {
+		for _, o := range l.items { // also one that was rewritten, and is not in front any more
 			there[o.Metadata.Name] = true
 		}
 		s.mu.Lock()
@@ -163,6 +161,18 @@ func (s *session) inFront(ctx context.Context, m backend.Member) (f front, err e
 		f.record, err = s.record(ctx, m.Line, whole)
 	}
 	return f, err
+}
+
+// strayed notes what a look has shown that did not find m: o is what has its name, or nil. If something has rewritten the object before its
+// position was noted, it stands elsewhere in the line, where nobody has joined. So if this session has made it, Leave is to remove it.
+func (s *session) strayed(m backend.Member, o *object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o == nil {
+		s.past.member(m.Key)
+	} else if mine := s.mine(m); mine != nil {
+		mine.doubtful = true
+	}
 }
 
 func byPosition(a, b *object) int { return cmp.Compare(a.position(), b.position()) }

@@ -32,7 +32,7 @@ func (s *session) over() error {
 
 // renew renews the session when a quarter of its time has passed since it was last written.
 func (s *session) renew() {
-	pause := s.b.o.backoff()
+	pause, failed := s.b.o.backoff(), 0
 	var versions [3]int64 // after the last renewals, the newest first
 	for {
 		d := s.lease.Left() - s.b.o.TTL*3/4
@@ -42,8 +42,12 @@ func (s *session) renew() {
 			s.unrenewed = err
 			s.mu.Unlock()
 			if err != nil {
+				if failed++; failed == 2 {
+					s.b.wire.reconnect() // this API server answers, perhaps, and has lost its etcd
+				}
 				d = pause.Failed(err)
 			} else {
+				failed = 0
 				pause.Reset()
 				s.edit.Lock()
 				now, _ := versionOf(s.version)

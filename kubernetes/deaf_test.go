@@ -4,6 +4,7 @@ package kubernetes_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 	"github.com/succession-dev/succession/kubernetes"
 )
 
@@ -53,6 +55,51 @@ func TestDeafWatch(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("the next one waits for ever: its watch is deaf, and the session of the one that has left lives on")
 	}
+}
+
+// Where watches cannot be opened, those who wait still find out: the next one that the leader has left, and a leader that somebody has removed its
+// member.
+func TestWatchRefused(t *testing.T) {
+	t.Parallel()
+	k := sharedKubernetes(t)
+	prefix := coordtest.Name(t)
+	refuses := func() backend.Session {
+		return wrapped(t, k, prefix, func(req *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			if strings.Contains(req.URL.RawQuery, "watch=true") {
+				const body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"no watch here"}`
+				return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: req}, nil
+			}
+			return send()
+		})
+	}
+	a, b := newClient(t, k, kubernetes.Options{Prefix: prefix}).live(t), refuses()
+	m, n := join(t, a, "e", "leader"), join(t, b, "e", "heir")
+	first(t, a, m)
+	p, err := b.Ahead(t.Context(), n)
+	if err != nil || p.First {
+		t.Fatal(p, err)
+	}
+	watches := func(what string, over func(error) bool) {
+		watch, ctx := calm.Start(t), within(t, time.Minute)
+		for {
+			err := b.WatchPlace(ctx, n, &p)
+			if over(err) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+		}
+		watch.Within(2*ttl, "%s", what)
+	}
+	if err := a.Leave(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	watches("that the leader has left", func(error) bool { return p.First })
+	if err := rig.OperatorOf(t, urlOf(t, k, prefix)).Remove(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	watches("that its member was removed", func(err error) bool { return errors.Is(err, backend.ErrNotMember) })
 }
 
 // withDeaf returns a backend whose first watch of what the name begins with tells of nothing. deaf is closed when it is open.

@@ -301,14 +301,15 @@ func (s *session) keepFew(m backend.Member, mine *own, all []string) (objects, r
 // unlist takes what is listed for m from the record of its line, before m leaves, so that the next one need not stamp it. What a
 // write may be on its way to stays.
 func (s *session) unlist(ctx context.Context, m backend.Member, mine *own) {
+	mine.listing.Lock()
+	defer mine.listing.Unlock()
 	s.mu.Lock()
 	none := len(mine.guarded) == 0
+	mine.guarded = nil // a write that begins before m has gone is listed anew
 	s.mu.Unlock()
 	if none {
 		return
 	}
-	mine.listing.Lock()
-	defer mine.listing.Unlock()
 	_, _ = s.editRecord(ctx, m.Line, func(o *object) *patch {
 		s.mu.Lock()
 		defer s.mu.Unlock()

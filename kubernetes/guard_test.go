@@ -9,10 +9,12 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
@@ -223,6 +225,185 @@ func lateWrite(t *testing.T, k *coordtest.Kubernetes, how, what string) {
 	}
 }
 
+// A stop holds the first request that matches, until it is let go.
+type stop struct {
+	match       func(*http.Request) bool
+	once        sync.Once
+	came, letGo chan struct{}
+}
+
+func newStop(match func(*http.Request) bool) *stop {
+	return &stop{match: match, came: make(chan struct{}), letGo: make(chan struct{})}
+}
+
+func (s *stop) at(req *http.Request) {
+	if s.match(req) {
+		s.once.Do(func() {
+			close(s.came)
+			<-s.letGo
+		})
+	}
+}
+
+// A member or a session that was deleted has gone, also if somebody has asked that its object be kept for a while.
+func TestFinalizer(t *testing.T) {
+	t.Parallel()
+	k := sharedKubernetes(t)
+	name := coordtest.Name(t)
+	a, b := newClient(t, k, kubernetes.Options{Prefix: name}), newClient(t, k, kubernetes.Options{Prefix: name})
+	s := b.live(t)
+	finalizers := func(object, list string) {
+		t.Helper()
+		err := doAs(context.Background(), a.admin, http.MethodPatch, leases+"/"+object, "application/merge-patch+json", `{"metadata":{"finalizers":`+list+`}}`)
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	keep := func(object string) {
+		t.Helper()
+		finalizers(object, `["example.org/later"]`)
+		t.Cleanup(func() { finalizers(object, "null") })
+	}
+	x := a.live(t)
+	for _, closes := range []bool{false, true} {
+		m, n := join(t, x, "e", "x"), join(t, s, "e", "y")
+		first(t, x, m)
+		keep(m.Key)
+		if closes {
+			keep(kubernetes.SessionName(a.Backend))
+			go x.Close(t.Context())
+		} else if err := x.Leave(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		watch := calm.Start(t)
+		first(t, s, n)
+		watch.Within(ttl/2, "that the next one leads (closed: %v)", closes)
+		if err := s.Leave(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A guarded write that begins while its member leaves is listed again, so that whoever leads next has it refused.
+func TestWriteWhileLeaving(t *testing.T) {
+	t.Parallel()
+	k := sharedKubernetes(t)
+	name := coordtest.Name(t)
+	leaves := newStop(func(req *http.Request) bool {
+		return req.Method == http.MethodDelete && strings.Contains(req.URL.Path, "/member-")
+	})
+	writes := newStop(patches("late"))
+	x := wrapped(t, k, name, func(req *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+		leaves.at(req)
+		writes.at(req)
+		return send()
+	})
+	y := newClient(t, k, kubernetes.Options{Prefix: name}).live(t)
+	m, n := join(t, x, "e", "x"), join(t, y, "e", "y")
+	first(t, x, m)
+	put := func(value string) error {
+		_, err := x.Put(t.Context(), "r", []byte(value), &backend.If{Member: m})
+		return err
+	}
+	if err := put("before"); err != nil {
+		t.Fatal(err)
+	}
+	left, written := make(chan error, 1), make(chan error, 1)
+	go func() { left <- x.Leave(t.Context(), m) }()
+	<-leaves.came
+	go func() { written <- put("late") }()
+	<-writes.came
+	close(leaves.letGo)
+	if err := <-left; err != nil {
+		t.Fatal(err)
+	}
+	first(t, y, n)
+	close(writes.letGo)
+	if err := <-written; !errors.Is(err, backend.ErrNotMember) {
+		t.Errorf("the write of who has left: %v", err)
+	}
+	if r, err := y.Get(t.Context(), "r"); err != nil || string(r.Value) != "before" {
+		t.Errorf("when the next one leads, who has left has written %q, %v", r.Value, err)
+	}
+}
+
+// wrapped returns a session whose requests a function sends.
+func wrapped(t *testing.T, k *coordtest.Kubernetes, prefix string, each func(req *http.Request, send func() (*http.Response, error)) (*http.Response, error)) backend.Session {
+	t.Helper()
+	cfg, err := configOf(k, k.Addrs()[0], coordtest.KubernetesToken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.WrapTransport = func(rt http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(req *http.Request) (*http.Response, error) {
+			return each(req, func() (*http.Response, error) { return rt.RoundTrip(req) })
+		})
+	}
+	b, err := kubernetes.New(cfg, &kubernetes.Options{Namespace: "default", Prefix: prefix, TTL: ttl, ConnectTimeout: long})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// A join whose answer is still out stands for its own session as for others: who joins after it stands behind it, and who claims the same
+// item after it does not get it.
+func TestAnswerIsOut(t *testing.T) {
+	t.Parallel()
+	k := sharedKubernetes(t)
+	var armed atomic.Bool
+	made, answered := make(chan struct{}, 1), make(chan struct{})
+	s := wrapped(t, k, coordtest.Name(t), func(req *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+		hold := req.Method == http.MethodPost && armed.CompareAndSwap(true, false)
+		resp, err := send()
+		if hold {
+			made <- struct{}{}
+			<-answered
+		}
+		return resp, err
+	})
+	item, err := s.Append(t.Context(), "items", "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type result struct {
+		backend.Joined
+		err error
+	}
+	begin := func(f func() (backend.Joined, error)) <-chan result {
+		armed.Store(true)
+		c := make(chan result, 1)
+		go func() {
+			j, err := f()
+			c <- result{j, err}
+		}()
+		<-made
+		return c
+	}
+	one := begin(func() (backend.Joined, error) { return s.Join(t.Context(), "e", "one", "") })
+	two := join(t, s, "e", "two")
+	p, err := s.Ahead(t.Context(), two)
+	claim := func() (backend.Joined, error) {
+		return s.Claim(t.Context(), "claims", "me\n"+kit.Subject(item), "", item)
+	}
+	first := begin(claim)
+	if _, err := claim(); !errors.Is(err, backend.ErrTaken) {
+		t.Errorf("the second claim: %v", err)
+	}
+	close(answered)
+	if j := <-one; j.err != nil || err != nil || p.First || p.Ahead.Key != j.Key {
+		t.Errorf("behind %+v, %v, the second stands at %+v, %v", j.Member, j.err, p, err)
+	}
+	if j := <-first; j.err != nil {
+		t.Errorf("the first claim: %v", j.err)
+	}
+}
+
 // If the record of a line is deleted while its leader stands, and with it the list of what the leader's writes may reach, the leader lists
 // them anew when it has been told.
 func TestListedAnew(t *testing.T) {
@@ -374,5 +555,11 @@ func TestRewritten(t *testing.T) {
 		if p.First || err != nil {
 			t.Fatalf("who was rewritten before its position was noted stands at %+v, %v", p, err)
 		}
+	}
+	if err := x.Leave(ctx, m); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := lineNow(ctx, s, "rewritten"); err != nil || len(l.Members) != 0 {
+		t.Errorf("when it has left, %+v stand, %v", l.Members, err)
 	}
 }

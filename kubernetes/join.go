@@ -107,6 +107,8 @@ func isLabelValue(s string) bool { return len(s) <= 63 && labelValue.MatchString
 func (s *session) add(ctx context.Context, line, value string, shared bool) (m backend.Member, made *object, err error) {
 	o := s.newMember(line, value, shared)
 	name := o.Metadata.Name
+	note := func(mine *own) { s.mu.Lock(); defer s.mu.Unlock(); s.own[name] = mine }
+	note(&own{doubtful: true}) // it may stand before there is an answer, and other calls of this session must then stand behind it
 	doubtful := false
 	for pause := s.b.o.backoff(); ; {
 		made, err = s.b.wire.create(s.Context(), s.b.o.attempt(), o)
@@ -134,20 +136,18 @@ func (s *session) add(ctx context.Context, line, value string, shared bool) (m b
 			err = context.Cause(ctx)
 		}
 		if doubtful {
-			m = backend.Member{Line: line, Key: name}
-			s.mu.Lock()
-			s.own[name] = &own{doubtful: true}
-			s.mu.Unlock()
+			return backend.Member{Line: line, Key: name}, nil, err
 		}
+		s.mu.Lock()
+		delete(s.own, name)
+		s.mu.Unlock()
 		return m, nil, err
 	}
+	note(&own{position: made.position(), doubtful: doubtful, pending: make(map[string]int)})
 	if m, err = made.member(line, nil); err != nil {
-		return m, nil, err
+		return backend.Member{Line: line, Key: name, Position: made.position()}, nil, err
 	}
 	m.Value = value
-	s.mu.Lock()
-	s.own[name] = &own{position: m.Position, doubtful: doubtful, pending: make(map[string]int)}
-	s.mu.Unlock()
 	return m, made, nil
 }
 

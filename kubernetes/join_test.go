@@ -101,3 +101,16 @@ func TestLateToAWatch(t *testing.T) {
 		}
 	}
 }
+
+// After one of ours, whose session time says nothing about how often client-go's candidates try, a lock that somebody has cleared is seen
+// unchanged for as long as after a holder that nobody knows.
+func TestClearedAfterOneOfOurs(t *testing.T) {
+	s := little(t, func(http.ResponseWriter, *http.Request, *object) bool { return false })
+	ours := &object{Metadata: meta{ResourceVersion: "5", Annotations: map[string]string{holderNote: s.b.holds("e", "member-x")}}, Spec: spec{HolderIdentity: "member-x", LeaseDurationSeconds: 6}}
+	if d := s.see("e", ours); d > 0 {
+		t.Errorf("one of ours that has gone is waited for, for %v", d)
+	}
+	if d := s.see("e", &object{Metadata: meta{ResourceVersion: "6"}}); d < givenUnknown*9/10 {
+		t.Errorf("a lock that was cleared is taken after %v, want %v", d, givenUnknown)
+	}
+}

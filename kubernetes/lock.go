@@ -105,7 +105,7 @@ const givenUnknown = 15 * time.Second / given
 type lockSight struct {
 	version string        // empty: there is no such Lease
 	since   clock.Instant // since when it has seen no other version
-	held    time.Duration // the session time of the last holder; 0 if this session has seen none
+	held    time.Duration // the session time of the last holder; 0 if this session has seen none, or it was one of ours
 	wait    time.Duration // how long it must be seen unchanged
 }
 
@@ -122,7 +122,10 @@ func (s *session) see(line string, o *object) time.Duration {
 	if !known || x.version != version {
 		x.version, x.since = version, clock.Now()
 	}
-	if holder != "" {
+	switch {
+	case holder != "" && s.b.isOurs(line, o):
+		x.held = 0 // how often one of client-go tries is not known from that
+	case holder != "":
 		x.held = time.Duration(o.Spec.LeaseDurationSeconds) * time.Second
 	}
 	x.wait = x.held / given

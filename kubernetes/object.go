@@ -250,6 +250,12 @@ func (o *object) member(line string, record *object) (backend.Member, error) {
 		Shared: o.isShared(), Pinned: o.isPinned(record)}, nil
 }
 
+// going reports whether this is a member or a session that was deleted, and is only kept for somebody who has asked for that (a finalizer).
+// It has gone for all: what was deleted never stands again.
+func (o *object) going() bool {
+	return o.Metadata.DeletionTimestamp != "" && (o.has(memberLabel) || o.has(sessionLabel))
+}
+
 // recordVersion is the version of the value of a record: that of the object, or, if something else has been written into the
 // object since, the one that is noted. o may be nil.
 func (o *object) recordVersion() backend.Version {

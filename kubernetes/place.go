@@ -82,13 +82,9 @@ func (s *session) standsBehind(ctx context.Context, m backend.Member, p *backend
 		return front, said, since, nil
 	}
 	front, err = s.get(ctx, p.Ahead.Key, metadata)
-	if front != nil && front.position() != p.Ahead.Position {
+	if err == nil && (front == nil || front.position() != p.Ahead.Position) {
+		s.strayed(p.Ahead, front)
 		front = nil
-	}
-	if front == nil && err == nil {
-		s.mu.Lock()
-		s.past.member(p.Ahead.Key)
-		s.mu.Unlock()
 	}
 	return front, "", 0, err
 }
@@ -106,9 +102,7 @@ func (s *session) Gone(ctx context.Context, m backend.Member) error {
 		case err != nil:
 			return false, err
 		case o == nil || o.position() != m.Position:
-			s.mu.Lock()
-			s.past.member(m.Key)
-			s.mu.Unlock()
+			s.strayed(m, o)
 			return true, nil
 		}
 		of, uid = o.session()

@@ -19,6 +19,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/certs"
 )
@@ -71,28 +72,23 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
-// A session lives on when the token of its service account is replaced, and the authority of the server's certificate, and the server
-// then accepts neither of the old ones.
-func TestRotation(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	tokenFile, caFile := filepath.Join(dir, "token"), filepath.Join(dir, "ca.crt")
-	write := func(path, text string) {
-		t.Helper()
-		if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(path+".new", path); err != nil {
-			t.Fatal(err)
-		}
+// replace writes a file whose readers see the old text or the new one.
+func replace(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	var token atomic.Value
-	var version, refused atomic.Int64
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// keeper is a server that has what is created, and says so; answer, if it returns true, has answered a request instead.
+func keeper(answer func(w http.ResponseWriter, r *http.Request) bool) http.Handler {
+	var version atomic.Int64
 	version.Store(7)
-	handle := func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "Bearer "+token.Load().(string) {
-			refused.Add(1)
-			w.WriteHeader(http.StatusUnauthorized)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if answer(w, r) {
 			return
 		}
 		o := &object{Metadata: meta{Name: r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:], UID: "u"}}
@@ -112,8 +108,123 @@ func TestRotation(t *testing.T) {
 		}
 		o.Metadata.ResourceVersion = strconv.FormatInt(version.Add(1), 10)
 		_ = json.NewEncoder(w).Encode(o)
+	})
+}
+
+// So it does when the certificate of the client is replaced, and the server then refuses what comes over a connection with the old one.
+func TestClientCertificateRotation(t *testing.T) {
+	t.Parallel()
+	dir, ca := t.TempDir(), certs.New(t, "authority")
+	certFile, keyFile := filepath.Join(dir, "client.crt"), filepath.Join(dir, "client.key")
+	var now atomic.Value // the certificate that the server accepts
+	use := func(c *certs.Certificate) {
+		t.Helper()
+		for file, from := range map[string]string{certFile: c.File, keyFile: c.KeyFile} {
+			text, err := os.ReadFile(from)
+			if err != nil {
+				t.Fatal(err)
+			}
+			replace(t, file, string(text))
+		}
+		pair, err := tls.LoadX509KeyPair(c.File, c.KeyFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now.Store(string(pair.Certificate[0]))
 	}
-	s := httptest.NewUnstartedServer(http.HandlerFunc(handle))
+	var refused atomic.Int64
+	s := httptest.NewUnstartedServer(keeper(func(w http.ResponseWriter, r *http.Request) bool {
+		if string(r.TLS.PeerCertificates[0].Raw) == now.Load().(string) {
+			return false
+		}
+		refused.Add(1)
+		w.WriteHeader(http.StatusUnauthorized)
+		return true
+	}))
+	s.EnableHTTP2, s.TLS = true, &tls.Config{ClientAuth: tls.RequireAnyClientCert}
+	s.StartTLS()
+	defer s.Close()
+	use(ca.Sign(t, "client"))
+	b, err := New(&rest.Config{Host: s.URL, TLSClientConfig: rest.TLSClientConfig{CertFile: certFile, KeyFile: keyFile, Insecure: true}}, &Options{Namespace: "default", TTL: 20 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	live, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		use(ca.Sign(t, "client"))
+		before := refused.Load()
+		if err := live.Refresh(t.Context()); err != nil {
+			t.Fatalf("when the certificate was replaced: %v", err)
+		}
+		if refused.Load() == before {
+			t.Error("the certificate before was not refused")
+		}
+	}
+}
+
+// A session finds another API server behind the same address if the one that it is connected to answers, but cannot do anything.
+func TestSickServer(t *testing.T) {
+	t.Parallel()
+	var sick atomic.Value // the address of the client's connection to a server that has lost its etcd
+	var at atomic.Value
+	s := httptest.NewUnstartedServer(keeper(func(w http.ResponseWriter, r *http.Request) bool {
+		at.Store(r.RemoteAddr)
+		if sick.Load() != r.RemoteAddr {
+			return false
+		}
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return true
+	}))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	defer s.Close()
+	const ttl = 4 * time.Second
+	b, err := New(&rest.Config{Host: s.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, &Options{Namespace: "default", TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	live, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	beats := make(chan backend.Heartbeat, 100)
+	t.Cleanup(live.TraceHeartbeats(func(h backend.Heartbeat) { beats <- h }))
+	watch := calm.Start(t)
+	sick.Store(at.Load())
+	for range 8 { // two session times
+		select {
+		case <-beats:
+		case <-live.Done():
+			if !watch.NotJudged(ttl/4, "%v", live.Err()) {
+				t.Error(live.Err())
+			}
+			return
+		}
+	}
+}
+
+// A session lives on when the token of its service account is replaced, and the authority of the server's certificate, and the server
+// then accepts neither of the old ones.
+func TestRotation(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	tokenFile, caFile := filepath.Join(dir, "token"), filepath.Join(dir, "ca.crt")
+	write := func(path, text string) { replace(t, path, text) }
+	var token atomic.Value
+	var refused atomic.Int64
+	s := httptest.NewUnstartedServer(keeper(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Header.Get("Authorization") == "Bearer "+token.Load().(string) {
+			return false
+		}
+		refused.Add(1)
+		w.WriteHeader(http.StatusUnauthorized)
+		return true
+	}))
 	s.EnableHTTP2 = true
 	s.StartTLS()
 	defer s.Close()

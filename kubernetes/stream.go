@@ -30,6 +30,9 @@ type stream struct {
 	again   context.CancelFunc // ends the request under way
 	began   time.Time          // when that was sent
 	open    bool               // it is answered
+	shut    time.Time          // when it was open last, or made
+	failed  error              // why it is not open
+	told    bool               // the log says that it cannot be opened
 	until   time.Time          // it stays open that long at least
 	anew    bool               // it is to be sent again, for other topics
 	behind  bool               // something may have happened of which it has not told and does not tell any more
@@ -91,7 +94,10 @@ func (h *hub) run(ctx context.Context, x *stream) {
 		again()
 		h.mu.Lock()
 		meant := x.open && (x.anew || x.behind)
-		x.open = false
+		if x.open {
+			x.shut = time.Now()
+		}
+		x.open, x.failed = false, err
 		x.behind = x.behind || errors.Is(err, errOld)
 		if time.Since(x.began) > o.TTL {
 			pause.Reset()
@@ -107,7 +113,7 @@ func (h *hub) run(ctx context.Context, x *stream) {
 func (h *hub) opened(x *stream) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	x.open, x.until = true, time.Now().Add(min(time.Since(x.began), h.s.b.o.TTL/100))
+	x.open, x.told, x.until = true, false, time.Now().Add(min(time.Since(x.began), h.s.b.o.TTL/100))
 	if x.behind {
 		x.again()
 	} else if x.anew {
@@ -135,13 +141,24 @@ func (h *hub) hear(x *stream, e event) {
 }
 
 // prove has all watches opened anew if one of them has not told of the session's own version, which must be half a session time old.
+// Where one could not be opened for as long as that takes, those who wait are told of what a list shows, again and again.
 func (h *hub) prove(version int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	dead := slices.ContainsFunc(h.streams, func(x *stream) bool {
-		return x.label != nameField && x.open && x.echo < version && time.Since(x.began) > h.s.b.o.TTL*3/4
-	})
-	if !dead {
+	old, deaf := h.s.b.o.TTL*3/4, false
+	for _, x := range h.streams {
+		switch {
+		case x.open:
+			deaf = deaf || x.label != nameField && x.echo < version && time.Since(x.began) > old
+		case time.Since(x.shut) > old:
+			x.behind = true
+			if !x.told {
+				x.told = true
+				h.s.b.o.Logger.Warn("a watch cannot be opened, looking from time to time instead", "session", h.s.name, "err", x.failed)
+			}
+		}
+	}
+	if !deaf {
 		return
 	}
 	h.s.b.o.Logger.Warn("a watch tells of nothing, opening all anew", "session", h.s.name)

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
+	"k8s.io/client-go/util/connrotation"
 )
 
 // newClient returns an HTTP client with the credentials of cfg. What cfg names by file, and what its plugin says, is read again while
@@ -20,6 +21,8 @@ func newClient(cfg *rest.Config, o *Options) (*http.Client, error) {
 	if d.dial == nil {
 		d.dial = (&net.Dialer{Timeout: o.TTL / 2}).DialContext
 	}
+	conns := connrotation.NewDialer(d.dial)
+	d.dial = conns.DialContext
 	settings, err := d.tls("")
 	if err != nil {
 		return nil, err
@@ -51,7 +54,7 @@ func newClient(cfg *rest.Config, o *Options) (*http.Client, error) {
 		return nil, err
 	}
 	return &http.Client{
-		Transport: &closer{wrapped, inner},
+		Transport: &closer{wrapped, inner, conns, settings.GetClientCertificate != nil || len(settings.Certificates) > 0},
 		// An API server redirects nobody, and a token is not for others.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}, nil
@@ -60,7 +63,9 @@ func newClient(cfg *rest.Config, o *Options) (*http.Client, error) {
 // A closer is a transport in wrappers, which need not pass on that its connections are to be closed.
 type closer struct {
 	http.RoundTripper
-	inner *http.Transport
+	inner     *http.Transport
+	conns     *connrotation.Dialer
+	certified bool // each connection has a certificate of the client
 }
 
 func (c *closer) CloseIdleConnections() { c.inner.CloseIdleConnections() }

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -212,9 +213,19 @@ func (w *wire) send(ctx context.Context, q request) (*http.Response, error) {
 			}
 		case resp.StatusCode == http.StatusUnauthorized && !again:
 			again = true // the token has just been replaced, perhaps: client-go forgets one that was refused
+			if c, ok := w.http.Transport.(*closer); ok && c.certified {
+				c.conns.CloseAll() // or the certificate: it is that of the connection
+			}
 		default:
 			return nil, w.passing(q.verb(), s.err(resp.StatusCode))
 		}
+	}
+}
+
+// reconnect closes all connections: those that are made next may lead to another API server.
+func (w *wire) reconnect() {
+	if c, ok := w.http.Transport.(*closer); ok {
+		c.conns.CloseAll()
 	}
 }
 
@@ -348,7 +359,11 @@ func (w *wire) create(ctx context.Context, limit time.Duration, o *object) (*obj
 
 // get reads an object; accept is whole or metadata. It is as fresh as etcd.
 func (w *wire) get(ctx context.Context, limit time.Duration, name, accept string) (*object, error) {
-	return w.object(ctx, limit, request{method: http.MethodGet, name: name, accept: accept}, name)
+	o, err := w.object(ctx, limit, request{method: http.MethodGet, name: name, accept: accept}, name)
+	if err == nil && o.going() {
+		return nil, errMissing
+	}
+	return o, err
 }
 
 // patch changes an object, if it has the version that p names. The answer has its metadata alone.
@@ -438,7 +453,7 @@ func (w *wire) list(ctx context.Context, limit time.Duration, selector, accept s
 				return l, strange(err)
 			}
 		}
-		l.items = append(l.items, out.Items...)
+		l.items = append(l.items, slices.DeleteFunc(out.Items, (*object).going)...)
 		if out.Metadata.Continue == "" {
 			w.saw(l.version)
 			return l, nil
@@ -530,5 +545,6 @@ func parseEvent(kind string, raw json.RawMessage) (e event, err error) {
 	if err := e.check(); err != nil {
 		return e, strange(err)
 	}
+	e.deleted = e.deleted || e.going()
 	return e, nil
 }
