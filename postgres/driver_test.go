@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -137,6 +138,43 @@ func TestLockedOut(t *testing.T) {
 		}
 		if time.Now().After(end) {
 			t.Fatalf("%d members stand", len(l.Members))
+		}
+	}
+}
+
+// If nobody can find out whether a join has taken effect, the session ends: its member would otherwise be one that nobody knows.
+func TestJoinThatCannotBeBurnt(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	c := newClient(t, addr, postgres.Options{Schema: "unburnt"})
+	s := c.live(t)
+	run(t, addr, `CREATE OR REPLACE FUNCTION unburnt.burn(s uuid, n bigint, OUT why text, OUT pos bigint) LANGUAGE plpgsql AS
+		$$ BEGIN RAISE EXCEPTION 'not you' USING ERRCODE = '42501'; END $$`)
+	c.LoseAnswer()
+	if _, err := s.Join(t.Context(), "e", "x", ""); err == nil {
+		t.Fatal("the answer was not lost")
+	}
+	select {
+	case <-s.Done():
+	case <-time.After(time.Minute):
+		t.Fatal("the session lives on")
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if n := run(t, addr, "SELECT count(*) FROM unburnt.member"); n != "0" {
+		t.Errorf("%s members stand", n)
+	}
+}
+
+// Readers, whose values may be anything, join as well as others.
+func TestSharedValues(t *testing.T) {
+	t.Parallel()
+	s := newClient(t, sharedPostgres(t).Addrs()[0], postgres.Options{}).live(t)
+	for _, value := range []string{"id\na" + strings.Repeat("é", 60), "id\n\x00", "id\n" + strings.Repeat("1 ", 100)} {
+		j, err := s.JoinShared(t.Context(), coordtest.Name(t), value, "")
+		if err != nil || j.Value != value {
+			t.Errorf("%q: %+v, %v", value, j, err)
 		}
 	}
 }

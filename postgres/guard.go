@@ -35,10 +35,12 @@ type Tx interface {
 // keeps nobody from leading. At the commit it locks the row of the member until the transaction is
 // over; with synchronous replication, until a standby has it, also where the role or the database
 // has synchronous_commit off. It works at each isolation level; above READ COMMITTED a commit may
-// also fail because it cannot be serialized.
+// also fail because it cannot be serialized, and begin tx in the term: m seems deposed in a transaction that
+// has looked at the database before m led.
 //
 // SET CONSTRAINTS ALL IMMEDIATE in tx has Guard look, and lock, at once. Then m cannot leave, and
-// nobody leads after it, before tx is over, even if its process has vanished.
+// nobody leads after it, before tx is over, even if its process has vanished. PREPARE TRANSACTION does the same,
+// until somebody commits what was prepared, or rolls it back.
 //
 // The role needs the grant [Worker]. In a migration the election is on two coordinators, and Guard fails.
 func Guard(ctx context.Context, tx Tx, schema string, m backend.Member) error {

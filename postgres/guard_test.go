@@ -216,6 +216,43 @@ func TestLockedMember(t *testing.T) {
 	}
 }
 
+// After a failover a transaction that was prepared, and has locked a member since before, holds up nobody but those behind that member.
+func TestLockedMemberAfterFailover(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	s := newClient(t, addr, postgres.Options{Schema: "locked_since", TTL: ttl}).live(t)
+	run(t, addr, `INSERT INTO locked_since.session VALUES (gen_random_uuid(), 2000, 'x', 1);
+		INSERT INTO locked_since.member SELECT 'old', 1, id, 1, 'x', false FROM locked_since.session WHERE era = 'x'`)
+	tx, err := connect(t, addr).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "SELECT FROM locked_since.member WHERE line = 'old' FOR KEY SHARE"); err != nil {
+		t.Fatal(err)
+	}
+	run(t, addr, "UPDATE locked_since.meta SET era = 'x', longest = 100")
+	m, old := join(t, s, "e", "x"), join(t, s, "old", "y")
+	ctx := within(t, time.Minute)
+	first := func(m backend.Member) {
+		t.Helper()
+		p, err := s.Ahead(ctx, m)
+		for err == nil && !p.First {
+			err = s.WatchPlace(ctx, m, &p)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	first(m)
+	if p, err := s.Ahead(ctx, old); err != nil || p.First {
+		t.Errorf("behind the one that is locked: %+v, %v", p, err)
+	}
+	if err := tx.Rollback(ctx); err != nil {
+		t.Fatal(err)
+	}
+	first(old)
+}
+
 // raise raises the fence of an election.
 func raise(t testing.TB, s backend.Session, line string) {
 	t.Helper()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
@@ -71,6 +72,7 @@ func (s *session) add(ctx context.Context, what joining) (j backend.Joined, err 
 		}
 		a, err = s.again(s.Context(), "burn", number)
 		if err != nil {
+			s.End(fmt.Errorf("nobody knows whether a join has taken effect: %w", err)) // its member goes with the session
 			return j, err
 		}
 		r := a.first()
@@ -91,7 +93,9 @@ func (s *session) add(ctx context.Context, what joining) (j backend.Joined, err 
 func (s *session) addOnce(ctx context.Context, what joining) (number int64, a answer, err error) {
 	var subject, itemLine, itemPosition any
 	if name, ok := kit.SubjectOf(backend.Member{Value: what.value, Shared: what.shared}); ok {
-		subject = name[:min(len(name), 100)] // those of items are shorter
+		if subject = ""; strings.Trim(name, "0123456789 ") == "" { // as those of items are; others have other values
+			subject = name[:min(len(name), 100)]
+		}
 	}
 	if what.item != nil {
 		itemLine, itemPosition = what.item.Line, what.item.Position

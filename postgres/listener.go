@@ -41,6 +41,7 @@ type listener struct {
 
 // A channel is one that has, or had, a waiter.
 type channel struct {
+	asked     bool // LISTEN is on its way
 	listening bool
 	waiting   map[chan struct{}]bool
 }
@@ -115,7 +116,7 @@ func (l *listener) enter(w chan struct{}, names []string) (leave func()) {
 		defer l.mu.Unlock()
 		for _, name := range names {
 			c := l.channels[name]
-			if delete(c.waiting, w); len(c.waiting) == 0 && !c.listening {
+			if delete(c.waiting, w); len(c.waiting) == 0 && !c.listening && !c.asked {
 				delete(l.channels, name) // what the server tells of, it tells of until the next change
 			}
 		}
@@ -229,7 +230,7 @@ func (l *listener) deaf() {
 	}
 	l.jobs, l.served, l.listening, l.changed, l.resting = nil, false, false, true, nil
 	for _, c := range l.channels {
-		c.listening = false
+		c.asked, c.listening = false, false
 	}
 	l.own.Store(true)
 }
@@ -321,6 +322,7 @@ func (l *listener) changes(own string) (script string, done func()) {
 			delete(l.channels, name)
 		case !c.listening:
 			do("LISTEN", name)
+			c.asked = true
 			now = append(now, c)
 		}
 	}
@@ -330,7 +332,7 @@ func (l *listener) changes(own string) (script string, done func()) {
 		defer l.mu.Unlock()
 		l.served, l.listening = true, listening
 		for _, c := range now {
-			c.listening = true
+			c.asked, c.listening = false, true
 			c.tell() // to look for what has happened before
 		}
 	}

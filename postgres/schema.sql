@@ -166,7 +166,7 @@ BEGIN
   ELSIF current_setting('synchronous_standby_names') = '' THEN
     IF EXISTS (SELECT FROM pg_stat_replication) THEN lacks := 'standby'; END IF;
   ELSIF (SELECT count(*) FROM pg_stat_replication r WHERE r.sync_state IN ('sync', 'quorum', 'potential'))
-      > coalesce(substring(current_setting('synchronous_standby_names') FROM '(?i)^\s*(?:first|any)?\s*(\d+)\s*\(')::int, 1) THEN lacks := 'others'; END IF;
+      > coalesce(substring(current_setting('synchronous_standby_names') FROM '(?i)^ *(?:first|any)? *([0-9]+) *[(]')::int, 1) THEN lacks := 'others'; END IF;
 END $$;
 
 -- The heartbeat. It tells of other sessions: the next n in a ring, in the order of their ids, and the n / 4 that were opened just before this
@@ -216,13 +216,23 @@ BEGIN
 END $$;
 
 -- Whoever calls this has observed this life for as long as beat has said. By then the deadline of each session of an earlier era has passed.
+-- If a transaction has locked the member of one, as one does that was prepared, that one stays, and its line waits for it until somebody
+-- can end it; the others go on.
 CREATE OR REPLACE FUNCTION @.confirm(l text, OUT why text) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE y record;
 BEGIN
   PERFORM @.writes();
   why := '';
   PERFORM FROM @.meta m WHERE m.era <> @.era() FOR UPDATE; -- nobody opens a session meanwhile
   IF FOUND AND l = @.life() THEN
-    DELETE FROM @.session x WHERE x.era <> @.era();
+    PERFORM set_config('lock_timeout', '50ms', true);
+    FOR y IN SELECT x.id FROM @.session x WHERE x.era <> @.era() LOOP
+      BEGIN
+        DELETE FROM @.session x WHERE x.id = y.id;
+      EXCEPTION WHEN lock_not_available THEN NULL;
+      END;
+    END LOOP;
+    PERFORM set_config('lock_timeout', '5s', true);
     UPDATE @.meta m SET era = @.era(), longest = (SELECT coalesce(max(x.ttl), 0) FROM @.session x);
   END IF;
 END $$;
@@ -473,7 +483,7 @@ REVOKE ALL ON ALL FUNCTIONS IN SCHEMA @ FROM PUBLIC;
 -- What locks tables is done once.
 DO $$ BEGIN
   IF NOT EXISTS (SELECT FROM @.meta m WHERE m.format >= 2) THEN
-    PERFORM set_config('lock_timeout', '1s', true); -- heartbeats wait for as long as this waits for others, such as a dump
+    PERFORM set_config('lock_timeout', '100ms', true); -- heartbeats wait for as long as this waits for others, such as a dump
     ALTER TABLE @.session ADD COLUMN IF NOT EXISTS opened bigint GENERATED ALWAYS AS IDENTITY;
     CREATE INDEX IF NOT EXISTS session_opened ON @.session (opened);
   END IF;

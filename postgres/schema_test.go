@@ -356,6 +356,9 @@ func TestDroppedDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, addr, "DROP DATABASE dropped WITH (FORCE)")
+	if _, err := s.Put(within(t, ttl/4), "r", []byte("x"), nil); errors.Is(err, backend.ErrInvalid) {
+		t.Errorf("a write meanwhile: %v", err)
+	}
 	<-s.Done()
 	if _, err := b.Session(t.Context()); !errors.Is(err, backend.ErrUnavailable) {
 		t.Errorf("while there is no database: %v", err)

@@ -84,9 +84,7 @@ func (w *wire) dial(ctx context.Context, told func(channel string)) (*conn, erro
 		return dial(ctx, network, addr)
 	}
 	cfg.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
-		// If the server stops waiting before a standby has a commit, it reports the commit as done,
-		// with a warning.
-		if severity := n.SeverityUnlocalized; severity == "WARNING" || severity == "" {
+		if warns(n) {
 			c.warned = fmt.Errorf("%w: the server warns: %s", backend.ErrUnavailable, kit.Clip(n.Message))
 		}
 	}
@@ -124,6 +122,8 @@ func (w *wire) dial(ctx context.Context, told func(channel string)) (*conn, erro
 	switch {
 	case err != nil && w.password != nil && wrongPassword(err) && w.password.Unsettled():
 		return nil, fmt.Errorf("%w: the password was accepted before, and is refused now: %w", backend.ErrUnavailable, kit.Brief(err))
+	case err != nil && w.home.Load() != nil && stateOf(err) == stateNoDatabase: // a session has been there
+		return nil, fmt.Errorf("%w: %w", backend.ErrUnavailable, kit.Brief(err))
 	case err != nil:
 		return nil, answered(ctx, err)
 	}
@@ -255,6 +255,17 @@ func (c *conn) execute(ctx context.Context, sql string, params [][]byte, formats
 		return &pgconn.Result{Err: err}
 	}
 	return all[1]
+}
+
+// warns reports whether the server has done what it was asked to do with a warning. If it stops waiting before a standby has a commit, it
+// reports the commit as done, with a warning. Others warn that the database must be vacuumed, because few numbers of transactions are left
+// (varsup.c, multixact.c): each transaction then has one, for weeks, and is done as ever.
+func warns(n *pgconn.Notice) bool {
+	switch n.SeverityUnlocalized {
+	case "WARNING", "":
+		return n.Routine != "GetNewTransactionId" && n.Routine != "GetNewMultiXactId"
+	}
+	return false
 }
 
 // script sends statements that have no arguments.
@@ -398,6 +409,8 @@ func hinted(err error) error {
 const (
 	stateDenied        = "42501" // insufficient_privilege
 	stateReadOnly      = "25006" // read_only_sql_transaction
+	stateIdle          = "25P03" // idle_in_transaction_session_timeout
+	stateTooLong       = "25P04" // transaction_timeout
 	stateWrongPassword = "28P01"
 	stateNoSchema      = "3F000"
 	stateNoFunction    = "42883"
@@ -411,10 +424,7 @@ const (
 // errNoSchema says that what the driver calls is not there.
 var errNoSchema = errors.New("the schema is not there")
 
-func wrongPassword(err error) bool {
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && pg.Code == stateWrongPassword
-}
+func wrongPassword(err error) bool { return stateOf(err) == stateWrongPassword }
 
 // lost reports whether err leaves open what became of the request.
 func lost(err error) bool { return errors.Is(err, backend.ErrUnavailable) }
@@ -436,7 +446,7 @@ func answered(ctx context.Context, err error) error {
 			return fmt.Errorf("%w database: %w", backend.ErrInvalid, pg)
 		case pg.Code == stateReplica:
 			return fmt.Errorf("%w setting: %w", backend.ErrInvalid, pg)
-		case pg.Code == stateReadOnly, len(pg.Code) != 5,
+		case pg.Code == stateReadOnly, pg.Code == stateIdle, pg.Code == stateTooLong, len(pg.Code) != 5,
 			strings.Contains("08 40 53 54 55 57 58 XX", pg.Code[:2]):
 			return fmt.Errorf("%w: %w", backend.ErrUnavailable, pg)
 		}

@@ -15,6 +15,7 @@ func TestAnswered(t *testing.T) {
 		"57P01": true, // shut down
 		"53300": true, // too many connections
 		"40P01": true, // a deadlock
+		"25P04": true, // the transaction took too long
 		"22P02": false,
 		"42501": false,
 		"3D000": false,
@@ -22,6 +23,25 @@ func TestAnswered(t *testing.T) {
 	} {
 		if err := answered(t.Context(), &pgconn.PgError{Code: code}); lost(err) != want {
 			t.Errorf("%s: %v", code, err)
+		}
+	}
+}
+
+// A warning makes an answer a lost one, unless it is about the server's vacuum.
+func TestWarns(t *testing.T) {
+	for _, c := range []struct {
+		severity, routine string
+		want              bool
+	}{
+		{"WARNING", "SyncRepWaitForLSN", true},
+		{"", "SyncRepWaitForLSN", true},
+		{"WARNING", "", true},
+		{"WARNING", "GetNewTransactionId", false},
+		{"WARNING", "GetNewMultiXactId", false},
+		{"NOTICE", "", false},
+	} {
+		if got := warns(&pgconn.Notice{SeverityUnlocalized: c.severity, Routine: c.routine}); got != c.want {
+			t.Errorf("%+v: %v", c, got)
 		}
 	}
 }
