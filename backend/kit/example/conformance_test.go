@@ -58,9 +58,10 @@ func TestMain(m *testing.M) {
 func TestConformance(t *testing.T) {
 	o := newOperator(t)
 	h := conformance.Harness{
-		Name: "example",
-		TTL:  ttl,
-		Open: func(context.Context) (backend.Backend, error) { return newClient(t, o.addr) },
+		Name:      "example",
+		TTL:       ttl,
+		Open:      func(context.Context) (backend.Backend, error) { return newClient(t, o.addr) },
+		Reference: reference(t),
 		Faults: conformance.Faults{
 			Expire:     o.expire,
 			LoseAnswer: func(b backend.Backend) { b.(*client).proxy.LoseAnswers(writes) },
@@ -93,6 +94,22 @@ func TestConformance(t *testing.T) {
 	}
 	h.Faults.Network(func(b backend.Backend) []*proxy.Proxy { return []*proxy.Proxy{b.(*client).proxy} })
 	conformance.Run(t, h)
+}
+
+// reference returns a Reference to a server of its own: it deletes a record that is not there.
+func reference(t *testing.T) func(context.Context) error {
+	c, err := newClient(t, newOperator(t).addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return func(ctx context.Context) error {
+		s, err := c.Session(ctx)
+		if err != nil {
+			return err
+		}
+		return s.Delete(ctx, "reference", nil)
+	}
 }
 
 // A client is a backend behind a proxy.
