@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -32,7 +33,7 @@ func (s *session) over() error {
 
 // renew renews the session when a quarter of its time has passed since it was last written.
 func (s *session) renew() {
-	pause, failed := s.b.o.backoff(), 0
+	pause, sick := s.b.o.backoff(), 0
 	var versions [3]int64 // after the last renewals, the newest first
 	for {
 		d := s.lease.Left() - s.b.o.TTL*3/4
@@ -42,12 +43,14 @@ func (s *session) renew() {
 			s.unrenewed = err
 			s.mu.Unlock()
 			if err != nil {
-				if failed++; failed == 2 {
-					s.b.wire.reconnect() // this API server answers, perhaps, and has lost its etcd
+				if why := (*sickError)(nil); errors.As(err, &why) {
+					if sick++; sick%2 == 0 {
+						s.b.wire.conns.CloseAll() // another API server may be at the same address
+					}
 				}
 				d = pause.Failed(err)
 			} else {
-				failed = 0
+				sick = 0
 				pause.Reset()
 				s.edit.Lock()
 				now, _ := versionOf(s.version)

@@ -16,7 +16,7 @@ import (
 //
 // It is not client-go's own client: that one is shared by all of a process that have the same configuration, and limits the rate of
 // requests. A session needs a connection that it can give up in time.
-func newClient(cfg *rest.Config, o *Options) (*http.Client, error) {
+func newClient(cfg *rest.Config, o *Options) (*http.Client, *connections, error) {
 	d := &dialer{config: cfg, dial: cfg.Dial}
 	if d.dial == nil {
 		d.dial = (&net.Dialer{Timeout: o.TTL / 2}).DialContext
@@ -25,7 +25,7 @@ func newClient(cfg *rest.Config, o *Options) (*http.Client, error) {
 	d.dial = conns.DialContext
 	settings, err := d.tls("")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	proxy := http.ProxyFromEnvironment
 	if cfg.Proxy != nil {
@@ -51,21 +51,25 @@ func newClient(cfg *rest.Config, o *Options) (*http.Client, error) {
 	}
 	wrapped, err := rest.HTTPWrappersForConfig(cfg, inner)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	return &http.Client{
-		Transport: &closer{wrapped, inner, conns, settings.GetClientCertificate != nil || len(settings.Certificates) > 0},
+		Transport: &closer{wrapped, inner},
 		// An API server redirects nobody, and a token is not for others.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}, nil
+	}, &connections{conns, settings.GetClientCertificate != nil || len(settings.Certificates) > 0}, nil
+}
+
+// The connections are those that a client has. When all are closed, it makes others, which may lead to another API server.
+type connections struct {
+	*connrotation.Dialer
+	certified bool // each has a certificate of the client
 }
 
 // A closer is a transport in wrappers, which need not pass on that its connections are to be closed.
 type closer struct {
 	http.RoundTripper
-	inner     *http.Transport
-	conns     *connrotation.Dialer
-	certified bool // each connection has a certificate of the client
+	inner *http.Transport
 }
 
 func (c *closer) CloseIdleConnections() { c.inner.CloseIdleConnections() }

@@ -28,6 +28,7 @@ import (
 // A wire sends requests to the API server. It is safe for concurrent use.
 type wire struct {
 	http  *http.Client
+	conns *connections
 	base  *url.URL // of the API server
 	path  string   // of the Leases of the namespace, below base
 	where string   // the namespace, for errors
@@ -64,12 +65,12 @@ func newWire(cfg *rest.Config, o *Options) (*wire, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w address of the API server: %w", backend.ErrInvalid, err)
 	}
-	client, err := newClient(cfg, o)
+	client, conns, err := newClient(cfg, o)
 	if err != nil {
 		return nil, fmt.Errorf("%w configuration: %w", backend.ErrInvalid, err)
 	}
 	return &wire{turns: newTurns(), granted: make(map[string]bool), refused: make(map[string]clock.Instant), said: make(map[string]bool),
-		log: o.Logger, http: client, base: base, where: o.Namespace, path: "/apis/" + apiVersion + "/namespaces/" + o.Namespace + "/" + resource}, nil
+		log: o.Logger, http: client, conns: conns, base: base, where: o.Namespace, path: "/apis/" + apiVersion + "/namespaces/" + o.Namespace + "/" + resource}, nil
 }
 
 func (w *wire) close() { w.http.CloseIdleConnections() }
@@ -127,11 +128,18 @@ func (s *status) err(code int) error {
 		return fmt.Errorf("%w: %w; the API server does not know these credentials", backend.ErrDenied, why)
 	case code == http.StatusForbidden: // the message names verb, resource and namespace
 		return fmt.Errorf("%w: %w; %s", backend.ErrDenied, why, kit.RightsHint)
-	case code == http.StatusTooManyRequests || code >= 500:
+	case code == http.StatusTooManyRequests:
 		return fmt.Errorf("%w: %w", backend.ErrUnavailable, why)
+	case code >= 500:
+		return &sickError{fmt.Errorf("%w: %w", backend.ErrUnavailable, why)}
 	}
 	return fmt.Errorf("%w: %w", backend.ErrInvalid, why)
 }
+
+// A sickError is the answer of an API server that cannot do what it is asked, as when it has lost its etcd.
+type sickError struct{ error }
+
+func (e *sickError) Unwrap() error { return e.error }
 
 // strange says that an answer is not that of an API server.
 func strange(why error) error {
@@ -213,19 +221,12 @@ func (w *wire) send(ctx context.Context, q request) (*http.Response, error) {
 			}
 		case resp.StatusCode == http.StatusUnauthorized && !again:
 			again = true // the token has just been replaced, perhaps: client-go forgets one that was refused
-			if c, ok := w.http.Transport.(*closer); ok && c.certified {
-				c.conns.CloseAll() // or the certificate: it is that of the connection
+			if w.conns.certified {
+				w.conns.CloseAll() // or the certificate: it is that of the connection
 			}
 		default:
 			return nil, w.passing(q.verb(), s.err(resp.StatusCode))
 		}
-	}
-}
-
-// reconnect closes all connections: those that are made next may lead to another API server.
-func (w *wire) reconnect() {
-	if c, ok := w.http.Transport.(*closer); ok {
-		c.conns.CloseAll()
 	}
 }
 
