@@ -1,7 +1,6 @@
 package kubernetes
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -31,10 +30,12 @@ func (s *session) over() error {
 	return fmt.Errorf("the API server has confirmed no renewal for %v", s.b.o.TTL)
 }
 
-// renew renews the session when a quarter of its time has passed since it was last written.
+// renew renews the session when a quarter of its time has passed since it was last written, by this or by something else. As often it
+// has the watches prove that they live.
 func (s *session) renew() {
-	pause, sick := s.b.o.backoff(), 0
-	var versions [3]int64 // after the last renewals, the newest first
+	pause := s.b.o.backoff()
+	var versions [3]int64 // of the session, a quarter of its time apart, the newest first
+	var proved time.Time
 	for {
 		d := s.lease.Left() - s.b.o.TTL*3/4
 		if d <= 0 {
@@ -43,22 +44,19 @@ func (s *session) renew() {
 			s.unrenewed = err
 			s.mu.Unlock()
 			if err != nil {
-				if why := (*sickError)(nil); errors.As(err, &why) {
-					if sick++; sick%2 == 0 {
-						s.b.wire.conns.CloseAll() // another API server may be at the same address
-					}
-				}
 				d = pause.Failed(err)
 			} else {
-				sick = 0
 				pause.Reset()
-				s.edit.Lock()
-				now, _ := versionOf(s.version)
-				s.edit.Unlock()
-				versions = [3]int64{now, versions[0], versions[1]}
-				s.hub.prove(versions[2])
 				d = s.lease.Left() - s.b.o.TTL*3/4
 			}
+		}
+		if now := time.Now(); s.lease.Left() > s.b.o.TTL/2 && now.Sub(proved) >= s.b.o.TTL/4 {
+			proved = now
+			s.edit.Lock()
+			version, _ := versionOf(s.version)
+			s.edit.Unlock()
+			versions = [3]int64{version, versions[0], versions[1]}
+			s.hub.prove(versions[2])
 		}
 		if backoff.Sleep(s.Context(), max(d, time.Millisecond)) != nil {
 			return

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -79,6 +80,20 @@ func TestWatchRefused(t *testing.T) {
 	if err != nil || p.First {
 		t.Fatal(p, err)
 	}
+	// Something else renews the session all the time.
+	refreshing, stop := context.WithCancel(t.Context())
+	var refreshes sync.WaitGroup
+	defer refreshes.Wait()
+	defer stop()
+	refreshes.Go(func() {
+		for refreshing.Err() == nil {
+			_ = b.Refresh(refreshing)
+			select {
+			case <-time.After(ttl / 10):
+			case <-refreshing.Done():
+			}
+		}
+	})
 	watches := func(what string, over func(error) bool) {
 		watch, ctx := calm.Start(t), within(t, time.Minute)
 		for {

@@ -16,6 +16,7 @@ type hub struct {
 	mu      sync.Mutex
 	topics  map[subject]*topic
 	streams []*stream // the first is that of the session itself
+	mute    bool      // the log says that one cannot be opened
 }
 
 // A subject is what somebody may wait for: all Leases that have the name under the label. A lock is a Lease without labels of ours; its

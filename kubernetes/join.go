@@ -219,13 +219,15 @@ func (s *session) leave(ctx context.Context, m backend.Member) error {
 func (s *session) remove(ctx context.Context, m backend.Member) error {
 	s.mu.Lock()
 	mine := s.mine(m)
-	others := mine == nil && s.own[m.Key] != nil
+	known := s.own[m.Key]
 	doubtful, left := mine != nil && mine.doubtful, s.past.members.has(m.Key)
 	s.mu.Unlock()
 	switch {
 	case left && !doubtful:
 		return nil
-	case others: // at another position
+	case mine == nil && known != nil && known.position == 0:
+		return fmt.Errorf("%w: the answer to its join is out", backend.ErrUnavailable)
+	case mine == nil && known != nil: // at another position
 		return nil
 	case mine == nil:
 		if stands, err := s.mayRemove(ctx, m); !stands || err != nil {

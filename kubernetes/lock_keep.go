@@ -119,6 +119,7 @@ func (s *session) forsake(l *lock) {
 	m := l.member
 	s.mu.Lock()
 	held, mine := s.dropLocked(l), s.mine(m)
+	doubtful := mine != nil && mine.doubtful // then its name is burnt, as when it leaves
 	if held {
 		s.past.member(m.Key)
 		s.forsaken[l] = true
@@ -129,7 +130,6 @@ func (s *session) forsake(l *lock) {
 	}
 	s.hub.told(s.name, event{deleted: true, object: &object{Metadata: meta{Name: m.Key}}})
 	s.Go(func() {
-		doubtful := mine != nil && mine.doubtful // then its name is burnt, as when it leaves
 		_, err := kit.Retry(s.Context(), s.b.o.backoff(), lost, func(ctx context.Context) (struct{}, error) {
 			if doubtful {
 				if err := s.write(ctx, m.Key); err != nil {

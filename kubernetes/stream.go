@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -32,7 +33,7 @@ type stream struct {
 	open    bool               // it is answered
 	shut    time.Time          // when it was open last, or made
 	failed  error              // why it is not open
-	told    bool               // the log says that it cannot be opened
+	late    bool               // it could not be opened for so long that those who wait look meanwhile
 	until   time.Time          // it stays open that long at least
 	anew    bool               // it is to be sent again, for other topics
 	behind  bool               // something may have happened of which it has not told and does not tell any more
@@ -113,7 +114,7 @@ func (h *hub) run(ctx context.Context, x *stream) {
 func (h *hub) opened(x *stream) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	x.open, x.told, x.until = true, false, time.Now().Add(min(time.Since(x.began), h.s.b.o.TTL/100))
+	x.open, x.late, x.until = true, false, time.Now().Add(min(time.Since(x.began), h.s.b.o.TTL/100))
 	if x.behind {
 		x.again()
 	} else if x.anew {
@@ -145,19 +146,19 @@ func (h *hub) hear(x *stream, e event) {
 func (h *hub) prove(version int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	old, deaf := h.s.b.o.TTL*3/4, false
+	old, deaf, failed := h.s.b.o.TTL*3/4, false, error(nil)
 	for _, x := range h.streams {
 		switch {
 		case x.open:
 			deaf = deaf || x.label != nameField && x.echo < version && time.Since(x.began) > old
 		case time.Since(x.shut) > old:
-			x.behind = true
-			if !x.told {
-				x.told = true
-				h.s.b.o.Logger.Warn("a watch cannot be opened, looking from time to time instead", "session", h.s.name, "err", x.failed)
-			}
+			x.late, failed = true, cmp.Or(failed, x.failed)
 		}
 	}
+	if failed != nil && !h.mute {
+		h.s.b.o.Logger.Warn("a watch cannot be opened, looking from time to time instead", "session", h.s.name, "err", failed)
+	}
+	h.mute = failed != nil
 	if !deaf {
 		return
 	}
@@ -173,11 +174,11 @@ func (h *hub) prove(version int64) {
 // concerns. Those who wait for a line or a lock all look.
 func (h *hub) catchUp(ctx context.Context, x *stream) {
 	h.mu.Lock()
-	if !x.behind {
+	if !x.behind && !x.late {
 		h.mu.Unlock()
 		return
 	}
-	x.behind = false
+	x.behind, x.late = false, false
 	all := x.label == lineLabel || x.label == nameField
 	var names []string
 	if !all {

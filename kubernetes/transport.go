@@ -5,6 +5,8 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"sync"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
@@ -57,13 +59,46 @@ func newClient(cfg *rest.Config, o *Options) (*http.Client, *connections, error)
 		Transport: &closer{wrapped, inner},
 		// An API server redirects nobody, and a token is not for others.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}, &connections{conns, settings.GetClientCertificate != nil || len(settings.Certificates) > 0}, nil
+	}, &connections{dialer: conns, certified: settings.GetClientCertificate != nil || len(settings.Certificates) > 0, patience: o.TTL / 8}, nil
 }
 
 // The connections are those that a client has. When all are closed, it makes others, which may lead to another API server.
 type connections struct {
-	*connrotation.Dialer
-	certified bool // each has a certificate of the client
+	dialer    *connrotation.Dialer
+	certified bool          // each has a certificate of the client
+	patience  time.Duration // for how long an API server may say that it cannot write
+
+	mu     sync.Mutex
+	closed time.Time // when all were closed last
+	sick   time.Time // since when the API server says that; zero if it does not
+}
+
+// replace closes all, unless that was done since then: a certificate is that of its connection.
+func (c *connections) replace(since time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.certified && c.closed.Before(since) {
+		c.close()
+	}
+}
+
+// written notes the status of an answer to a write. An API server that has lost its etcd answers on, and there may be others at its address.
+func (c *connections) written(status int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case status < 500:
+		c.sick = time.Time{}
+	case c.sick.IsZero():
+		c.sick = time.Now()
+	case time.Since(c.sick) > c.patience:
+		c.close()
+	}
+}
+
+func (c *connections) close() {
+	c.closed, c.sick = time.Now(), time.Time{}
+	c.dialer.CloseAll()
 }
 
 // A closer is a transport in wrappers, which need not pass on that its connections are to be closed.

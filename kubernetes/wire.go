@@ -128,18 +128,11 @@ func (s *status) err(code int) error {
 		return fmt.Errorf("%w: %w; the API server does not know these credentials", backend.ErrDenied, why)
 	case code == http.StatusForbidden: // the message names verb, resource and namespace
 		return fmt.Errorf("%w: %w; %s", backend.ErrDenied, why, kit.RightsHint)
-	case code == http.StatusTooManyRequests:
+	case code == http.StatusTooManyRequests || code >= 500:
 		return fmt.Errorf("%w: %w", backend.ErrUnavailable, why)
-	case code >= 500:
-		return &sickError{fmt.Errorf("%w: %w", backend.ErrUnavailable, why)}
 	}
 	return fmt.Errorf("%w: %w", backend.ErrInvalid, why)
 }
-
-// A sickError is the answer of an API server that cannot do what it is asked, as when it has lost its etcd.
-type sickError struct{ error }
-
-func (e *sickError) Unwrap() error { return e.error }
 
 // strange says that an answer is not that of an API server.
 func strange(why error) error {
@@ -195,7 +188,11 @@ func (w *wire) send(ctx context.Context, q request) (*http.Response, error) {
 	}
 	var busy error // why it is sent again
 	for again := false; ; {
+		began := time.Now()
 		resp, err := w.once(ctx, q, body)
+		if err == nil && q.method != http.MethodGet {
+			w.conns.written(resp.StatusCode)
+		}
 		switch {
 		case err != nil && busy != nil:
 			return nil, fmt.Errorf("%w (before that: %v)", failed(ctx, err), busy)
@@ -220,10 +217,8 @@ func (w *wire) send(ctx context.Context, q request) (*http.Response, error) {
 				return nil, fmt.Errorf("%w (before that: %v)", err, busy)
 			}
 		case resp.StatusCode == http.StatusUnauthorized && !again:
-			again = true // the token has just been replaced, perhaps: client-go forgets one that was refused
-			if w.conns.certified {
-				w.conns.CloseAll() // or the certificate: it is that of the connection
-			}
+			again = true           // the token has just been replaced, perhaps: client-go forgets one that was refused
+			w.conns.replace(began) // or the certificate
 		default:
 			return nil, w.passing(q.verb(), s.err(resp.StatusCode))
 		}

@@ -38,10 +38,7 @@ func NewElector(e *elect.Election) *Elector {
 	x := &Elector{stop: stop, done: make(chan struct{})}
 	go func() {
 		defer close(x.done)
-		var err error
-		for err == nil { // a task may resign the term
-			err = e.Run(ctx, x.lead)
-		}
+		err := e.Run(ctx, x.lead)
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		x.err = err
@@ -56,6 +53,9 @@ func (x *Elector) lead(ctx context.Context, t *elect.Term) error {
 	<-ctx.Done()
 	x.set(nil, nil)
 	jobs.Wait()
+	if errors.Is(context.Cause(t.Context()), elect.ErrResigned) {
+		return elect.ErrStepDown // a task has resigned the term
+	}
 	return nil
 }
 

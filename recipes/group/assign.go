@@ -40,7 +40,7 @@ import (
 // Assign is to end. The item is handed on when work has returned: work that ignores its context
 // holds up the next owner. If the term was lost, Assign campaigns for the item again. If work
 // returns nil while its context lasts, the item is done: as long as it falls to this member, nobody
-// begins it again. If work fails while its context lasts, Assign ends. An error of work after that
+// begins it again. If work resigns its term, it is begun again after a pause. If work fails while its context lasts, Assign ends. An error of work after that
 // is logged as a warning.
 //
 // Assign blocks until ctx ends, the presence ends, work fails, or another error does not pass by
@@ -165,24 +165,25 @@ func (p *Presence) assign(ctx context.Context, each func(context.Context, func([
 
 // hold campaigns for the item, and works on it, until ctx ends or something fails. A second call
 // for the item waits in line until the first has returned.
-func (p *Presence) hold(ctx context.Context, item string, work func(context.Context, string, *elect.Term) error) (err error) {
+func (p *Presence) hold(ctx context.Context, item string, work func(context.Context, string, *elect.Term) error) error {
 	done := false
-	for err == nil { // work may resign the term
-		err = p.g.election(escape(item)).Run(ctx, func(ctx context.Context, t *elect.Term) error {
-			if p.Check() == nil && !done { // otherwise the presence was lost too, and Assign is about to end
-				if err := p.g.note(ctx, item, t); err != nil {
-					return err
-				}
-				if err := work(ctx, item, t); err != nil {
-					return err
-				}
-				done = ctx.Err() == nil
+	return p.g.election(escape(item)).Run(ctx, func(ctx context.Context, t *elect.Term) error {
+		if p.Check() == nil && !done { // otherwise the presence was lost too, and Assign is about to end
+			if err := p.g.note(ctx, item, t); err != nil {
+				return err
 			}
-			<-ctx.Done()
-			return nil
-		})
-	}
-	return err
+			err := work(ctx, item, t)
+			if errors.Is(context.Cause(t.Context()), elect.ErrResigned) && !ending.Failed(t.Context(), err) {
+				return elect.ErrStepDown // work has given the item away
+			}
+			if err != nil {
+				return err
+			}
+			done = ctx.Err() == nil
+		}
+		<-ctx.Done()
+		return nil
+	})
 }
 
 // note writes down who owns the item. It tries again as long as the term lasts.

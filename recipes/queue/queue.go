@@ -118,11 +118,7 @@ func (q *Queue) Put(ctx context.Context, value string) error {
 		return err
 	}
 	stored, tried := rand.Text()+"\n"+value, false
-	return again.Try(ctx, passing, func() error {
-		err := q.put(ctx, stored, tried)
-		tried = true
-		return err
-	})
+	return again.Try(ctx, passing, func() error { return q.put(ctx, stored, &tried) })
 }
 
 func checkValue(value string) error {
@@ -136,14 +132,14 @@ func checkValue(value string) error {
 }
 
 // put appends an item with the value stored, and removes it again if it is beyond the limit. If
-// tried is set, the item may already stand, and put appends it only if it does not.
-func (q *Queue) put(ctx context.Context, stored string, tried bool) error {
+// tried is set, the item may already stand, and put appends it only if it does not. put sets it.
+func (q *Queue) put(ctx context.Context, stored string, tried *bool) error {
 	s, err := q.b.Session(ctx)
 	if err != nil {
 		return err
 	}
 	at := -1
-	if tried || q.limit > 0 && !q.roomy.Load() {
+	if *tried || q.limit > 0 && !q.roomy.Load() {
 		// A server that lags behind may not show yet what stands, or may still show what has been taken.
 		if err := s.Refresh(ctx); err != nil {
 			return err
@@ -154,13 +150,14 @@ func (q *Queue) put(ctx context.Context, stored string, tried bool) error {
 		}
 		switch at = indexOf(stored, l); {
 		case at >= 0 || q.limit == 0 || len(l.Members) < q.limit:
-		case tried:
+		case *tried:
 			return fmt.Errorf("queue: %s: the item may have been put, and taken since: the answer of the coordinator was lost, and now %d items stand there, as its Limit allows", q.name, len(l.Members))
 		default:
 			return q.full(len(l.Members))
 		}
 	}
 	if at < 0 {
+		*tried = true
 		if _, err := s.Append(ctx, q.items(), stored); err != nil {
 			return q.explain(err)
 		}

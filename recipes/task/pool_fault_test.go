@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -248,26 +249,25 @@ func (s lossy) Put(ctx context.Context, name string, value []byte, cond *backend
 func TestForgottenStaysForgotten(t *testing.T) {
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		cr := newCrew(t, c)
-		var id uint64
+		var id atomic.Uint64
 		once := true
 		a := cr.worksOn("a", func(s backend.Session) backend.Session {
 			return lossy{s, func() bool {
 				was := once
 				if once = false; was {
-					ok(t, cr.pool.Forget(t.Context(), id))
+					ok(t, cr.pool.Forget(t.Context(), id.Load()))
 				}
 				return was
 			}}
 		})
 		for _, value := range []string{"x", "y"} {
 			one, err := cr.pool.SubmitAs(t.Context(), "name", value)
-			if ok(t, err); one == id {
-				t.Errorf("a task of that name is still known, as %d", id)
+			if ok(t, err); id.Swap(one) == one {
+				t.Errorf("a task of that name is still known, as %d", one)
 			}
-			id = one
 			time.Sleep(bubble.TTL)
 		}
-		cr.result(id, "done y")
+		cr.result(id.Load(), "done y")
 		a.ends(t)
 	})
 }

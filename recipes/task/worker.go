@@ -100,18 +100,26 @@ func (p *Pool) serve(ctx context.Context, t *elect.Term, fn func(context.Context
 // and only removes the task.
 func (p *Pool) do(ctx context.Context, t *Task, key string, fn func(context.Context, *Task) (string, error)) error {
 	stored := false
-	if t.Run > 1 { // the worker before may have stored a result, and somebody may have forgotten it
-		stands, err := p.stands(ctx, t)
-		if err != nil || !stands {
-			return err
-		}
-		err = insist(ctx, func() error {
+	if t.Run > 1 { // the worker before may have stored a result
+		err := insist(ctx, func() error {
+			s, err := p.b.Session(ctx)
+			if err == nil {
+				err = s.Refresh(ctx) // the coordinator may read from a server that lags behind
+			}
+			if err != nil {
+				return err
+			}
 			r, err := t.Get(ctx, p.result(t.ID))
 			stored = r.Version != backend.Absent
 			return guarded(t.Term(), err)
 		})
 		if err != nil {
 			return err
+		}
+		if !stored { // or somebody has forgotten it: Forget removes the task before the result
+			if stands, err := p.stands(ctx, t); err != nil || !stands {
+				return err
+			}
 		}
 	}
 	if !stored {
