@@ -1,6 +1,7 @@
 package zookeeper_test
 
 import (
+	"context"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -91,5 +92,65 @@ func TestPasswordReplaced(t *testing.T) {
 	}
 	if err := s.Err(); err != nil {
 		t.Error(err)
+	}
+}
+
+// So does one that begins to watch what only the new password may read: it looks with that, and its calls go on.
+func TestPasswordReplacedWhileItWatches(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "password")
+	write := func(password string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(password), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("old\n")
+	s := openAt(t, "zookeeper://"+server(t)+chroot(t)+"?ttl=20s&connect=20s&user=alice&password-file="+file)
+	m := join(t, s, "e", "")
+	h := backend.Header{}
+	if _, err := s.Put(t.Context(), "e", h.Encode(), nil); err != nil {
+		t.Fatal(err)
+	}
+	p := ahead(t, s, m)
+	op := raw(t, server(t))
+	for _, password := range []string{"old", "new"} {
+		if err := op.AddAuth("digest", []byte("alice:"+password)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("new\n")
+	acl := zk.DigestACL(zk.PermAll, "alice", "new")
+	for _, path := range []string{chroot(t) + "/e/" + m.Key, chroot(t) + "/e", chroot(t)} {
+		if _, err := op.SetACL(path, acl, -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	told := make(chan error, 1)
+	go func() { told <- s.WatchPlace(ctx, m, &p) }()
+	still(t, told, time.Second) // it watches, with the new password
+	h.Fence = 7
+	if _, err := op.Set(chroot(t)+"/e", h.Encode(), -1); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-told:
+		if err != nil || p.Header.Fence != 7 {
+			t.Errorf("the leader is told %+v, %v", p, err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("the leader is not told what the header says")
+	}
+	cancel()
+	left := make(chan error, 1)
+	go func() { left <- s.Leave(within(t, 10*time.Second), m) }()
+	select {
+	case err := <-left:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("Leave has not returned, although its context has ended")
 	}
 }

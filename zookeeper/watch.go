@@ -193,12 +193,15 @@ func (s *session) lookOnce(ctx context.Context, key wire.WatchKey, e *watch) (wa
 		v, err := glance()
 		return watched{v, fired}, err
 	}
-	// The registration is kept even if the caller goes meanwhile.
-	c, err := start(ctx, s, func(c *zk.Conn) (watched, error) {
-		defer func() { <-e.turn }()
+	// The registration is kept even if the caller goes meanwhile. The turn is given up once, however often it is tried.
+	register := renewed(s, func(c *zk.Conn) (watched, error) {
 		v, fired, err := see(c, key, true)
 		e.seen, e.fired = v, fired
 		return watched{v, fired}, err
+	})
+	c, err := inTurn(ctx, s, func(c *zk.Conn) (watched, error) {
+		defer func() { <-e.turn }()
+		return register(c)
 	})
 	if err != nil {
 		<-e.turn
