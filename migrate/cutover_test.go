@@ -121,6 +121,9 @@ func TestSealIsFoundByAhead(t *testing.T) {
 			t.Fatal(err)
 		}
 		sub.Delay(time.Millisecond, time.Millisecond)
+		if _, err := s.Put(w.ctx, "record", []byte("lost"), &backend.If{Member: m}); !errors.Is(err, backend.ErrUnavailable) {
+			t.Errorf("a write of who does not know of its seal: %v", err)
+		}
 		old.fails.Store(true)
 		if _, err := s.Ahead(w.ctx, m); !errors.Is(err, backend.ErrUnavailable) {
 			t.Errorf("Ahead, which cannot look for the seal: %v", err)
@@ -129,6 +132,9 @@ func TestSealIsFoundByAhead(t *testing.T) {
 		old.lags.Store(&backend.Line{Members: []backend.Member{{Line: election, Key: m.Key}}}) // as before the seal
 		if p, err := s.Ahead(w.ctx, m); err != nil || !p.First {
 			t.Errorf("Ahead of who has sealed the old one: %+v, %v", p, err)
+		}
+		if _, err := s.Put(w.ctx, "record", []byte("kept"), &backend.If{Member: m}); err != nil || string(w.c[1].Record("record").Value) != "kept" {
+			t.Errorf("a write after that: %v; the new one has %q", err, w.c[1].Record("record").Value)
 		}
 	})
 }

@@ -172,16 +172,42 @@ func (s *session) sendSeal(ctx context.Context, c *candidacy, h header.Header, a
 		return err
 	}
 	defer c.writing.release()
-	was := c.sealSent
-	c.sealSent = true
+	was, wasAt := c.sealSent, c.sealAt
+	c.sealSent, c.sealAt = true, at
 	err := s.part(protocol.From).Pin(ctx, c.now().at[protocol.From], h.Stored(), at)
 	switch {
 	case err == nil:
+		c.sealAt = 0
 		c.change(func(st *standing) { st.seal(h) })
 	case errors.Is(err, backend.ErrNotMember), errors.Is(err, backend.ErrDenied):
-		c.sealSent = was
+		c.sealSent, c.sealAt = was, wasAt
 	}
 	return err
+}
+
+// unsealed fails if the candidacy may have sealed From, or may still: then what is written there may be written after the records
+// have been carried over. Ahead finds the seal. The caller has the lock of the writes.
+func (s *session) unsealed(ctx context.Context, c *candidacy) error {
+	if c.sealAt == 0 {
+		return nil
+	}
+	from := s.part(protocol.From)
+	if err := from.Refresh(ctx); err != nil {
+		return err
+	}
+	r, err := from.Get(ctx, c.line) // before the line: once the version is another one, the seal has been set, or never will be
+	if err != nil {
+		return err
+	}
+	own, err := s.isSeal(ctx, c)
+	switch {
+	case err != nil:
+		return err
+	case own || r.Version == c.sealAt:
+		return fmt.Errorf("%w: the election is being moved", backend.ErrUnavailable)
+	}
+	c.sealAt = 0
+	return nil
 }
 
 // isSeal reports whether the candidacy's member is the seal of From.

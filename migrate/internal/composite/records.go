@@ -110,7 +110,10 @@ func (s *session) target(ctx context.Context, name string, cond *backend.If) (t 
 		t.side = st.side()
 		if t.cond.Member = st.at[t.side]; t.cond.Member.Key == "" || st.hasLost() {
 			err = backend.ErrNotMember
-		} else if name != c.line && name != naming.OfElection(c.line, naming.Fence) {
+		} else if t.side == protocol.From {
+			err = s.unsealed(ctx, c)
+		}
+		if err == nil && name != c.line && name != naming.OfElection(c.line, naming.Fence) {
 			t.note, err = s.guard(ctx, c, name, t.cond.Version != backend.Any)
 			err = unsettled(err)
 		}
