@@ -301,7 +301,7 @@ func (st *standing) leaveWithin(bounded context.Context, worked time.Duration) e
 	if st.ready != nil {
 		st.cancel()
 		st.asking.Wait()
-		if st.recorded { // what is left, others sweep
+		if st.recorded || st.doubt { // what is left, others sweep
 			_ = s.Delete(bounded, unready.Record(e.name, m.Position), nil)
 		}
 	}

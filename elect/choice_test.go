@@ -15,6 +15,7 @@ import (
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/elect/trace"
+	"github.com/succession-dev/succession/internal/unready"
 	"github.com/succession-dev/succession/memory"
 )
 
@@ -321,6 +322,33 @@ func TestAllThatAreNotReadyWait(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A candidate that is ready again before it has heard that it is recorded as not ready is not passed over.
+func TestReadyAgainBeforeTheAnswer(t *testing.T) {
+	inField(t, func(t *testing.T, f *field) {
+		f.join(elect.Options{ID: "first"})
+		term := f.leader("first")
+		a, b := unreadySwitch(), new(readySwitch)
+		f.join(elect.Options{ID: "a", Ready: a.ready})
+		f.join(elect.Options{ID: "b", Ready: b.ready})
+		time.Sleep(time.Minute)
+		client := f.clients["b"]
+		client.LoseAnswer(memory.OpPut)
+		b.set(errNoDisk)
+		name := unready.Record("reports", f.c.Members("reports")[2].Position)
+		for f.c.Record(name).Version == backend.Absent {
+			time.Sleep(time.Millisecond)
+		}
+		client.Hide()
+		time.Sleep(2 * time.Second)
+		b.set(nil)
+		time.Sleep(time.Second)
+		client.Heal()
+		time.Sleep(time.Minute)
+		term.Resign(t.Context())
+		f.leader("b")
+	})
 }
 
 func TestALeaderThatIsNotReadyAnyMoreHandsOver(t *testing.T) {

@@ -14,10 +14,12 @@ import (
 func (st *standing) recordReadiness(ctx context.Context) {
 	err := again.Until(ctx, passing, func() (over bool, err error) {
 		changed, why := st.ready.now()
-		if (why != nil) != st.recorded {
+		if (why != nil) != st.recorded || st.doubt {
+			st.doubt = true
 			if err := st.record(ctx, why); err != nil {
 				return false, err
 			}
+			st.doubt = false
 		}
 		select {
 		case <-changed:
