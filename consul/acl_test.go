@@ -369,6 +369,52 @@ func TestUnreadable(t *testing.T) {
 	watch.Within(prompt, "%d refusals", len(calls))
 }
 
+// Who waits is told when its right to read the line is taken away, while its session lives on; and others of the session wait on as before.
+func TestRightTakenAway(t *testing.T) {
+	t.Parallel()
+	const ttl = 2 * ttl // for a busy machine
+	c := newSecured(t)
+	c.ttl = ttl
+	owner := c.sessionAs(t, wide...)
+	tok := c.token(t, wide...)
+	s := sessionOf(t, c.openAs(t, tok.SecretID))
+	waits := func(line string) (leader backend.Member, told chan error) {
+		t.Helper()
+		leader = join(t, owner, line, "")
+		m := join(t, s, line, "")
+		p, err := s.Ahead(t.Context(), m)
+		if err != nil || p.First {
+			t.Fatal(p, err)
+		}
+		told = make(chan error, 1)
+		go func() {
+			var err error
+			for err == nil && !p.First {
+				err = s.WatchPlace(within(t, time.Minute), m, &p)
+			}
+			told <- err
+		}()
+		return leader, told
+	}
+	_, lost := waits("lost")
+	kept, led := waits("kept")
+	tok.Policies = c.token(t, `key_prefix "app/kept" { policy = "write" }`, `session "succession" { policy = "write" }`).Policies
+	if _, _, err := c.root.ACL().TokenUpdate(tok, nil); err != nil {
+		t.Fatal(err)
+	}
+	watch := calm.Start(t)
+	if err := <-lost; !errors.Is(err, backend.ErrDenied) && !watch.NotJudged(ttl/4, "%v", err) {
+		t.Errorf("who may not read its line any more is told %v", err)
+	}
+	watch.Within(3*ttl, "to be told that the line cannot be read any more")
+	if err := owner.Leave(t.Context(), kept); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-led; err != nil {
+		t.Errorf("who waits in another line is told %v", err)
+	}
+}
+
 // The holder of a token that sees only its own member would lead beside everybody else.
 func TestFilteredLine(t *testing.T) {
 	t.Parallel()

@@ -1,7 +1,9 @@
 package consul
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -100,6 +102,29 @@ func (s *session) guard() {
 	}
 }
 
+// readEach reads keys, as many as one request may read. Consul refuses the request if the token may not read one of them: then that
+// one is denied, and the others are read.
+func (s *session) readEach(ctx context.Context, keys []string, stands map[string]*api.KVPair, denied map[string]bool) error {
+	var r *result
+	err := s.retry(ctx, func(ctx context.Context) (err error) {
+		r, err = s.b.c.read(ctx, gets(keys...)...)
+		return err
+	})
+	switch half := len(keys) / 2; {
+	case errors.Is(err, backend.ErrDenied) && half > 0:
+		return cmp.Or(s.readEach(ctx, keys[:half], stands, denied), s.readEach(ctx, keys[half:], stands, denied))
+	case errors.Is(err, backend.ErrDenied):
+		denied[keys[0]] = true
+		return nil
+	case err != nil:
+		return err
+	}
+	for _, p := range r.pairs {
+		stands[p.Key] = p
+	}
+	return nil
+}
+
 func (s *session) lookAround(lines, verify bool) error {
 	s.mu.Lock()
 	var all []*waiter
@@ -117,35 +142,28 @@ func (s *session) lookAround(lines, verify bool) error {
 	}
 	ctx := urgent(s.Context())
 	if verify {
-		if err := s.verify(ctx); err != nil {
+		if err := s.verify(ctx); err != nil && !errors.Is(err, backend.ErrDenied) {
 			return err
 		}
 	}
 	if lines {
 		for name := range names {
-			if _, err := s.Line(ctx, name); err != nil { // Line disowns such members
+			if _, err := s.Line(ctx, name); err != nil && !errors.Is(err, backend.ErrDenied) { // Line disowns such members
 				return err
 			}
 		}
 	}
-	stands := make(map[string]*api.KVPair, len(keys))
+	stands, denied := make(map[string]*api.KVPair, len(keys)), make(map[string]bool)
 	for some := range slices.Chunk(keys, maxOps) {
-		err := s.retry(ctx, func(ctx context.Context) error {
-			r, err := s.b.c.read(ctx, gets(some...)...)
-			if err == nil {
-				for _, p := range r.pairs {
-					stands[p.Key] = p
-				}
-			}
-			return err
-		})
-		if err != nil {
+		if err := s.readEach(ctx, some, stands, denied); err != nil {
 			return err
 		}
 	}
 	for _, w := range all {
 		own, ahead := stands[w.own], stands[w.key]
 		switch {
+		case denied[w.own] || denied[w.key]: // Ahead says so
+			kit.Notify(w.wake)
 		case ahead == nil || ahead.CreateIndex != w.watched.Position:
 			s.proven(w.key, w.watched.Position)
 		case own == nil || own.CreateIndex != w.m.Position, w.own != w.key && ahead.Session == "" && !w.watched.Pinned:

@@ -2,6 +2,7 @@ package consul
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
@@ -125,7 +126,7 @@ func (w *placeWatch) memberAnswered() bool {
 	q := w.member.answer()
 	switch {
 	case q == nil:
-		return false
+		return w.member.denied // Ahead says so
 	case q.proves(w.watched.Position):
 		return true
 	case q.pair == nil:
@@ -178,6 +179,8 @@ type poll struct {
 	query *query           // under way, or nil
 	pause <-chan time.Time // before the next query, or nil
 	wait  backoff.Backoff
+
+	denied bool // the last query was
 }
 
 func (s *session) newPoll(on topic) poll { return poll{s: s, on: on, wait: s.b.o.patience()} }
@@ -197,6 +200,7 @@ func (l *poll) ended() <-chan struct{} { return l.query.ended() }
 func (l *poll) answer() *query {
 	q := l.query
 	l.stop()
+	l.denied = errors.Is(q.err, backend.ErrDenied)
 	if q.err != nil || q.unheard {
 		l.pause = time.After(l.wait.Next())
 		return nil
