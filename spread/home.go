@@ -166,15 +166,19 @@ func (b *Backend) forget(election string, h *home) {
 // since.
 func (b *Backend) changed(ctx context.Context, election string, h *home) (bool, error) {
 	v := homeOf(h.keeper, election)
-	e, err := v.Get(ctx)
-	if err == nil && e.Value == h.Home {
-		_, err = v.CompareAndSet(ctx, e.Version, e.Value)
-		return false, err
+	for {
+		e, err := v.Get(ctx)
+		if err != nil {
+			return false, err
+		}
+		if e.Value != h.Home {
+			b.forget(election, h)
+			return true, nil
+		}
+		if _, err = v.CompareAndSet(ctx, e.Version, e.Value); !errors.Is(err, backend.ErrVersion) {
+			return false, err
+		}
 	}
-	if err == nil {
-		b.forget(election, h)
-	}
-	return true, err
 }
 
 // follow follows the bell of a founder, as long as b is open.

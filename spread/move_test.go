@@ -270,6 +270,38 @@ func TestMoveIsMissed(t *testing.T) {
 	}, "a", "b")
 }
 
+// Who cannot find out where an election has gone is told why, and does not look for ever.
+func TestHomeIsDamaged(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		p := w.process("p", "a", "b")
+		at := home(t, p).At
+		for _, c := range w.c {
+			s, err := c.Client("vandal").Session(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.Record(election+".spread").Version != backend.Absent {
+				if _, err := s.Put(t.Context(), election+".spread", []byte("nonsense"), nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c == w.c[at] {
+				if _, err := s.Put(t.Context(), election, backend.Header{Sealed: "elsewhere"}.Encode(), nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := s.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if _, err := elect.New(p.For(election), election, nil).Campaign(ctx); err == nil || ctx.Err() != nil {
+			t.Errorf("where the record of the home is damaged: %v", err)
+		}
+	}, "a", "b")
+}
+
 // home gives the election a home.
 func home(t *testing.T, p *process) spread.Home {
 	t.Helper()

@@ -7,7 +7,6 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
-	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/migrate"
 )
 
@@ -108,7 +107,7 @@ func (s *session) again(ctx context.Context, err error) error {
 	}
 	changed, cerr := s.v.b.changed(ctx, s.v.election, s.h)
 	switch {
-	case cerr != nil && again.Passing(cerr):
+	case cerr != nil:
 		return cerr
 	case changed:
 		return errMoved
