@@ -181,11 +181,13 @@ var aheadRules = []engine.Rule{{
 	Needs: []engine.Fault{engine.Remove}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		head, middle, last := a.Join("0"), b.Join("1"), a.Join("2")
-		for c, m := range map[*engine.Client]backend.Member{a: head, b: middle} {
+		removed := func(c *engine.Client, m backend.Member) {
 			t.Remove(m)
 			c.Gone(m).Returns(t.Soon()) // makes the session as fresh as the removal
 			c.Fails(engine.Ahead(m), backend.ErrNotMember)
 		}
+		removed(b, middle)
+		removed(a, head) // the last one: then a knows of both
 		a.First(last, engine.Now)
 	},
 }, {
