@@ -162,7 +162,7 @@ func (s *session) lookAround(lines, verify bool) error {
 	for _, w := range all {
 		own, ahead := stands[w.own], stands[w.key]
 		switch {
-		case denied[w.own] || denied[w.key]: // Ahead says so
+		case denied[w.own] || denied[w.key]: // its own look fails, and says why
 			kit.Notify(w.wake)
 		case ahead == nil || ahead.CreateIndex != w.watched.Position:
 			s.proven(w.key, w.watched.Position)

@@ -126,7 +126,7 @@ func (w *placeWatch) memberAnswered() bool {
 	q := w.member.answer()
 	switch {
 	case q == nil:
-		return w.member.denied // Ahead says so
+		return w.member.denied // then the look fails, and says why
 	case q.proves(w.watched.Position):
 		return true
 	case q.pair == nil:

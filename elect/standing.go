@@ -35,7 +35,7 @@ type standing struct {
 	asking   sync.WaitGroup // the goroutines that run for ready
 	cancel   func()         // ends these goroutines
 	recorded bool           // whether there is a record that m is not ready; used by those goroutines, and after them by leave
-	doubt    bool           // or there may be one, or none: an answer was lost; used as recorded is
+	doubt    bool           // whether there is one is not known, as an answer was lost; used as recorded is
 	told     bool           // whether it was logged that m is first and not ready
 	newest   uint64         // the last position in the line when nobody in it could lead instead; 0 before
 }

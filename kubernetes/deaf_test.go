@@ -120,12 +120,8 @@ func TestWatchRefused(t *testing.T) {
 // withDeaf returns a backend whose first watch of what the name begins with tells of nothing. deaf is closed when it is open.
 func withDeaf(t *testing.T, k *coordtest.Kubernetes, prefix, name string) (b *kubernetes.Backend, deaf chan struct{}) {
 	t.Helper()
-	cfg, err := configOf(k, k.Addrs()[0], coordtest.KubernetesToken)
-	if err != nil {
-		t.Fatal(err)
-	}
 	deaf = make(chan struct{})
-	cfg.WrapTransport = func(rt http.RoundTripper) http.RoundTripper {
+	return transported(t, k, prefix, ttl, func(rt http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(req *http.Request) (*http.Response, error) {
 			if q := req.URL.RawQuery; strings.Contains(q, "watch=true") && strings.Contains(q, name) {
 				select {
@@ -139,13 +135,7 @@ func withDeaf(t *testing.T, k *coordtest.Kubernetes, prefix, name string) (b *ku
 			}
 			return rt.RoundTrip(req)
 		})
-	}
-	b, err = kubernetes.New(cfg, &kubernetes.Options{Namespace: "default", Prefix: prefix, TTL: ttl, ConnectTimeout: long})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.Close() })
-	return b, deaf
+	}), deaf
 }
 
 // So does one that is to tell of the record, which says that the leader is to resign.

@@ -36,18 +36,24 @@ type holder struct {
 // newHolder returns a client whose requests may be held.
 func newHolder(t *testing.T, k *coordtest.Kubernetes, prefix string, ttl time.Duration) (*kubernetes.Backend, *holder) {
 	t.Helper()
+	h := &holder{held: make(chan struct{}), letGo: make(chan struct{}), late: make(chan int, 1)}
+	return transported(t, k, prefix, ttl, func(rt http.RoundTripper) http.RoundTripper { h.RoundTripper = rt; return h }), h
+}
+
+// transported returns a client with a transport around its own.
+func transported(t *testing.T, k *coordtest.Kubernetes, prefix string, ttl time.Duration, wrap func(http.RoundTripper) http.RoundTripper) *kubernetes.Backend {
+	t.Helper()
 	cfg, err := configOf(k, k.Addrs()[0], coordtest.KubernetesToken)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &holder{held: make(chan struct{}), letGo: make(chan struct{}), late: make(chan int, 1)}
-	cfg.WrapTransport = func(rt http.RoundTripper) http.RoundTripper { h.RoundTripper = rt; return h }
+	cfg.WrapTransport = wrap
 	b, err := kubernetes.New(cfg, &kubernetes.Options{Namespace: "default", Prefix: prefix, TTL: ttl, ConnectTimeout: long})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { b.Close() })
-	return b, h
+	return b
 }
 
 // hold has the next request held that matches.
@@ -330,21 +336,11 @@ func TestWriteWhileLeaving(t *testing.T) {
 // wrapped returns a session whose requests a function sends.
 func wrapped(t *testing.T, k *coordtest.Kubernetes, prefix string, each func(req *http.Request, send func() (*http.Response, error)) (*http.Response, error)) backend.Session {
 	t.Helper()
-	cfg, err := configOf(k, k.Addrs()[0], coordtest.KubernetesToken)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.WrapTransport = func(rt http.RoundTripper) http.RoundTripper {
+	s, err := transported(t, k, prefix, ttl, func(rt http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(req *http.Request) (*http.Response, error) {
 			return each(req, func() (*http.Response, error) { return rt.RoundTrip(req) })
 		})
-	}
-	b, err := kubernetes.New(cfg, &kubernetes.Options{Namespace: "default", Prefix: prefix, TTL: ttl, ConnectTimeout: long})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.Close() })
-	s, err := b.Session(t.Context())
+	}).Session(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

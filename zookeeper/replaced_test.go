@@ -54,25 +54,26 @@ func TestAuthorityReplaced(t *testing.T) {
 	}
 }
 
+func writePassword(t *testing.T, file, password string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(password+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // The password of the user is replaced, and then the user with the old one loses all rights. The
 // connection that has shown the old one gives way to another, and nothing is denied.
 func TestPasswordReplaced(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "password")
-	write := func(password string) {
-		t.Helper()
-		if err := os.WriteFile(file, []byte(password), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("old\n")
+	writePassword(t, file, "old")
 	at := "zookeeper://" + server(t) + chroot(t) + "?ttl=20s&connect=20s&user=alice&password-file=" + file
 	s, waiter := openAt(t, at), openAt(t, at)
 	m := join(t, s, "e", "")
 	if _, err := s.Put(t.Context(), "e", []byte("{}"), nil); err != nil {
 		t.Fatal(err)
 	}
-	write("new\n")
+	writePassword(t, file, "new")
 	op := raw(t, server(t))
 	if err := op.AddAuth("digest", []byte("alice:old")); err != nil {
 		t.Fatal(err)
@@ -99,13 +100,7 @@ func TestPasswordReplaced(t *testing.T) {
 func TestPasswordReplacedWhileItWatches(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "password")
-	write := func(password string) {
-		t.Helper()
-		if err := os.WriteFile(file, []byte(password), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("old\n")
+	writePassword(t, file, "old")
 	s := openAt(t, "zookeeper://"+server(t)+chroot(t)+"?ttl=20s&connect=20s&user=alice&password-file="+file)
 	m := join(t, s, "e", "")
 	h := backend.Header{}
@@ -119,7 +114,7 @@ func TestPasswordReplacedWhileItWatches(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("new\n")
+	writePassword(t, file, "new")
 	acl := zk.DigestACL(zk.PermAll, "alice", "new")
 	for _, path := range []string{chroot(t) + "/e/" + m.Key, chroot(t) + "/e", chroot(t)} {
 		if _, err := op.SetACL(path, acl, -1); err != nil {

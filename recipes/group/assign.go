@@ -40,8 +40,9 @@ import (
 // Assign is to end. The item is handed on when work has returned: work that ignores its context
 // holds up the next owner. If the term was lost, Assign campaigns for the item again. If work
 // returns nil while its context lasts, the item is done: as long as it falls to this member, nobody
-// begins it again. If work resigns its term, it is begun again after a pause. If work fails while its context lasts, Assign ends. An error of work after that
-// is logged as a warning.
+// begins it again. If work resigns the term, Assign campaigns for the item again, after a pause. If
+// work fails while its context lasts, Assign ends. An error of work after that is logged as a
+// warning.
 //
 // Assign blocks until ctx ends, the presence ends, work fails, or another error does not pass by
 // itself. It returns the cause of ctx, the cause of the presence's context, or that error. Before

@@ -67,8 +67,8 @@ type HeldAll struct {
 	cancel context.CancelCauseFunc
 }
 
-// Context is cancelled when the first of the locks is lost, in a goroutine that sees that lock's own context end, and
-// by Unlock, before it unlocks. Its cause is that of the lock's own context. It does not block. Check is never late.
+// Context is cancelled just after the context of the first lock that is lost, with its cause, and by
+// Unlock, before that unlocks. It does not block. Check does not lag behind.
 func (h *HeldAll) Context() context.Context { return h.ctx }
 
 // Check returns nil while all the locks are held, and afterwards why the first is not; see
