@@ -165,13 +165,17 @@ func churn(s backend.Session) error {
 }
 
 // lead fails if somebody else leads, or has led with a larger token. When the next one
-// leads, the lock on led is free: a process opens led before the FIFO of any member, and the
-// kernel closes the descriptors of a dead process in that order.
+// leads, the lock on led of one who was killed is free: the kernel releases the locks of a process (F_SETLK) as it closes its
+// descriptors, but those of an open file (flock, which a FIFO has) only when all are closed, the last one first.
 func lead(led *os.File, token uint64) error {
-	if err := unix.Flock(int(led.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	lk := unix.Flock_t{Type: unix.F_WRLCK}
+	if err := unix.FcntlFlock(led.Fd(), unix.F_SETLK, &lk); err != nil {
 		return fmt.Errorf("two lead: %w", err)
 	}
-	defer unix.Flock(int(led.Fd()), unix.LOCK_UN)
+	defer func() {
+		lk.Type = unix.F_UNLCK
+		unix.FcntlFlock(led.Fd(), unix.F_SETLK, &lk)
+	}()
 	var old [20]byte
 	if n, err := led.ReadAt(old[:], 0); n == len(old) {
 		before, err := strconv.ParseUint(string(old[:]), 10, 64)
