@@ -74,6 +74,10 @@
 //
 // Every step can be taken again, by anybody, after a crash at any point.
 //
+// Records that leaders write through their terms move with the election, also those that they wrote
+// before the move: before a leader writes such a record for the first time, its process notes the
+// record on the cluster, as package migrate does.
+//
 // # What an outage does
 //
 // While a cluster is out, its elections have no leader, as without this package. The others go on,
@@ -85,7 +89,8 @@
 //
 // A process reads one record of each cluster that it uses, once, and one of each election. It has a
 // session with each cluster that it uses, and one watch on each founder. An election at rest costs
-// what it costs without this package. While elections move from one cluster to another, a process
+// what it costs without this package. The first write of a record in a term takes a few round trips
+// more. While elections move from one cluster to another, a process
 // has one more session with each of the two, until the process ends. The record of an election
 // names the addresses of the two. A process accepts eight pairs of addresses from the record of one
 // election for the same two clusters, because anybody with a right to the record could write any

@@ -40,9 +40,10 @@ func (h Home) same(o Home) bool { return h.At == o.At && h.To == o.To }
 // A home is what this process knows of an election's Home.
 type home struct {
 	Home
-	keeper *cluster
-	left   context.Context // ends when the election has another Home
-	leave  context.CancelCauseFunc
+	keeper  *cluster
+	left    context.Context // ends when the election has another Home
+	leave   context.CancelCauseFunc
+	guarded migrate.Alone // the records that leaders guard there
 }
 
 // errMoved says why a candidate that waits has to join again.

@@ -195,9 +195,8 @@ func standIn(ctx context.Context, election string, m *migrate.Backend) error {
 // candidate of this package joins the new one within a session time, and one of another program
 // waits behind the seal for ever. Finish blocks for a few round trips. It is no error that it is done already.
 //
-// Records that leaders wrote through their terms while the move was under way have gone along. Others
-// stay on the old cluster, also those that leaders wrote before the move and not since, and nobody reads
-// them there afterwards: copy them first.
+// Records that leaders wrote through their terms have gone along, if they used this package. Others
+// stay on the old cluster, and nobody reads them there afterwards: copy them first.
 func (b *Backend) Finish(ctx context.Context, election string) (err error) {
 	defer func() { err = wrap("finish", election, err) }()
 	return b.settleMove(ctx, election, func(h Home) Home { return Home{At: h.To} }, (*migrate.Backend).Finish)

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
+	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/migrate"
 )
 
@@ -113,6 +115,50 @@ func (s *session) again(ctx context.Context, err error) error {
 		return errMoved
 	}
 	return err
+}
+
+// Put is the cluster's own. A record that a leader guards is first noted to go with the election, so
+// that a later move takes it along.
+func (s *session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
+	if err := s.guards(ctx, name, cond); err != nil {
+		return 0, err
+	}
+	return s.Session.Put(ctx, name, value, cond)
+}
+
+// Delete is like Put: the record may be on the other cluster, too, from before an earlier move.
+func (s *session) Delete(ctx context.Context, name string, cond *backend.If) error {
+	if err := s.guards(ctx, name, cond); err != nil {
+		return err
+	}
+	return s.Session.Delete(ctx, name, cond)
+}
+
+// guards notes that a leader guards the record. While the election moves, package migrate does that
+// by itself.
+func (s *session) guards(ctx context.Context, name string, cond *backend.If) error {
+	if cond == nil || cond.Member.Line != s.v.election || s.h.To != "" {
+		return nil
+	}
+	return s.h.guarded.Guards(ctx, s.Session, cond.Member, name, s.v.b.log)
+}
+
+// List leaves out what is noted beside records, as it does while the election moves.
+func (s *session) List(ctx context.Context, dir string) ([]string, error) {
+	names, err := s.Session.List(ctx, dir)
+	return slices.DeleteFunc(names, noted), err
+}
+
+// ReadAll leaves out what List does.
+func (s *session) ReadAll(ctx context.Context, dir string) ([]backend.Record, error) {
+	records, err := s.Session.ReadAll(ctx, dir)
+	return slices.DeleteFunc(records, func(r backend.Record) bool { return noted(r.Name) }), err
+}
+
+// noted reports whether package migrate notes something under that name.
+func noted(name string) bool {
+	_, by, _ := naming.Kept(name)
+	return by == naming.Migration
 }
 
 // JoinShared fails: an election with shared members cannot be moved.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"github.com/succession-dev/succession/backend"
@@ -163,19 +164,8 @@ func (s *session) guards(ctx context.Context, c *candidacy, sd protocol.Side, na
 	if name == naming.OfElection(c.line, naming.History) || c.guarded[sd].Has(name) || c.guarded[sd].More {
 		return nil
 	}
-	part, m := s.part(sd), c.now().at[sd]
-	var err error
-	if sd == protocol.From { // on To the note is written when the record has been carried over
-		err = Claim(ctx, part, c.line, m, name)
-	}
-	var all Guarded
-	if err == nil {
-		all, err = AddGuarded(ctx, part, c.line, m, name)
-	}
-	if stays(err) {
-		s.log.Warn("could not write down that this record goes with its election; it is left behind if this process ends during the cutover", "election", c.line, "record", name, "err", err)
-		err = nil
-	}
+	// On To the note is written when the record has been carried over.
+	all, err := goesAlong(ctx, s.part(sd), c.line, c.now().at[sd], name, sd == protocol.From, s.log)
 	if err != nil {
 		return err
 	}
@@ -184,6 +174,22 @@ func (s *session) guards(ctx context.Context, c *candidacy, sd protocol.Side, na
 	c.guarded[sd] = c.guarded[sd].with(name)
 	c.guarded[sd].More = c.guarded[sd].More || all.More
 	return nil
+}
+
+// goesAlong adds the record to the list, and claims it first if claim is set, while m stands. If that cannot be done, however
+// often it is tried, goesAlong only says so: the record itself may be written.
+func goesAlong(ctx context.Context, part backend.Session, election string, m backend.Member, name string, claim bool, log *slog.Logger) (all Guarded, err error) {
+	if claim {
+		err = Claim(ctx, part, election, m, name)
+	}
+	if err == nil {
+		all, err = AddGuarded(ctx, part, election, m, name)
+	}
+	if stays(err) {
+		log.Warn("could not write down that this record goes with its election; it may be left behind when that is moved", "election", election, "record", name, "err", err)
+		err = nil
+	}
+	return all, err
 }
 
 // guardedOnFrom returns the records that the candidacy itself has guarded on From.
