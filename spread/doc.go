@@ -54,17 +54,18 @@
 //  4. While an election moves, a candidate knows both clusters and stands on both, or knows the old
 //     one alone. Package migrate has the same two kinds of candidates, after the restart and before
 //     it; it explains which of them leads, and why tokens grow. The gate on the new cluster stands
-//     before the keeper's record names that cluster, and the record calls it the home only when the
+//     before the keeper's record sends candidates there, and the record calls it the home only when the
 //     seal on the old one has been seen.
 //
 // So the list that a process has decides what it can reach, and never who leads.
 //
 // # A move
 //
-//  1. [Backend.Move] has package migrate put a gate on the new cluster, and writes into the keeper's
-//     record that the election is being moved. It also writes that into the keeper's record
-//     .spread-moves; all processes follow this record of each founder. Candidates that wait in line
-//     then join again, on both clusters: nobody is restarted, and the URL stays the same.
+//  1. [Backend.Move] writes into the keeper's record to which cluster the election is about to move,
+//     has package migrate put a gate there, and then writes that the election is being moved. It also
+//     writes that into the keeper's record .spread-moves; all processes follow this record of each
+//     founder. Candidates that wait in line then join again, on both clusters: nobody is restarted,
+//     and the URL stays the same.
 //  2. The leader is not disturbed meanwhile. Then it is asked to resign, unless it knows both
 //     clusters already, and a candidate that knows both leads.
 //  3. This leader seals the election on the old cluster and leads on by the new one alone, in the

@@ -28,6 +28,8 @@ type Home struct {
 	At string `json:"at"`
 	// To is the cluster that it is being moved to; empty if it is not being moved.
 	To string `json:"to,omitempty"`
+	// Planned says that the gate on To may not stand yet: candidates still go to At alone.
+	Planned bool `json:"planned,omitempty"`
 	// AtURL and ToURL are the addresses of both, from the list of the operator who began the move.
 	// They are for package migrate: all processes must use the same addresses for the two.
 	AtURL string `json:"at_url,omitempty"`
@@ -36,6 +38,9 @@ type Home struct {
 
 // same reports whether h and o name the same clusters.
 func (h Home) same(o Home) bool { return h.At == o.At && h.To == o.To }
+
+// both reports whether candidates stand on both clusters.
+func (h Home) both() bool { return h.To != "" && !h.Planned }
 
 // A home is what this process knows of an election's Home.
 type home struct {
@@ -234,7 +239,7 @@ func (c *cluster) agrees(election string, h Home) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	moving, ok := c.moving[election]
-	return ok && moving.same(h) || !ok && h.To == ""
+	return ok && h.both() && moving.same(h) || !ok && !h.both()
 }
 
 // ring writes into the bell that the election is being moved as h says, or that its move has ended.
@@ -245,7 +250,7 @@ func ring(ctx context.Context, c *cluster, election string, h Home) error {
 			moving = make(map[string]Home)
 		}
 		delete(moving, election)
-		if h.To != "" {
+		if h.both() {
 			moving[election] = Home{At: h.At, To: h.To}
 		}
 		return moving, nil
@@ -269,7 +274,7 @@ const maxRoutes = 8
 
 // at returns the backend for an election with the home h: one cluster, or two while it moves.
 func (b *Backend) at(ctx context.Context, election string, h Home) (backend.Backend, error) {
-	if h.To == "" {
+	if !h.both() {
 		c, err := b.use(ctx, h.At)
 		if err != nil {
 			return nil, err

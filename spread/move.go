@@ -14,6 +14,7 @@ import (
 	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/migrate"
+	"github.com/succession-dev/succession/recipes/record"
 )
 
 // ErrRefused says that an election cannot be moved, or put on a cluster, as things are.
@@ -49,9 +50,9 @@ func (b *Backend) Put(ctx context.Context, election, at string) (err error) {
 // must campaign again, as Run does. The next leader's term then goes on over the move. If nobody
 // stands in line, Move itself stands there for a moment.
 //
-// Move blocks until the election has moved, or ctx ends. In the second case the move is still under
-// way: call Move again, or [Backend.Abort]. It fails with [ErrRefused] if the election is being
-// moved to another cluster, or anybody stands in its line on the new one. When it has returned,
+// Move blocks until the election has moved, or ctx ends. It fails with [ErrRefused] if the election is
+// being moved to another cluster, or anybody stands in its line on the new one. Whenever Move fails, the
+// move may be under way: call Move again, or [Backend.Abort]. When it has returned without an error,
 // both clusters are still in use: call [Backend.Finish].
 func (b *Backend) Move(ctx context.Context, election, to string) (err error) {
 	defer func() { err = wrap("move", election, err) }()
@@ -59,45 +60,81 @@ func (b *Backend) Move(ctx context.Context, election, to string) (err error) {
 	if err != nil {
 		return err
 	}
-	e, err := b.settle(ctx, keeper, election)
+	e, err := b.plan(ctx, keeper, election, to)
+	if err != nil || e.Value.To == "" {
+		return err
+	}
+	m, err := b.move(ctx, election, e.Value)
 	if err != nil {
 		return err
 	}
-	h := e.Value
-	if h.To == "" && h.At != to {
-		if h, err = b.plan(ctx, h.At, to); err != nil {
-			return err
-		}
-	}
-	switch {
-	case h.To == "":
-		return nil // it lives there
-	case h.To != to:
-		return fmt.Errorf("%w: it is being moved from %s to %s; finish or abort that", ErrRefused, h.At, h.To)
-	}
-	m, err := b.move(ctx, election, h)
+	h, err := b.announce(ctx, keeper, election, e, m)
 	if err != nil {
 		return err
-	}
-	if err := begin(ctx, m, election); err != nil {
-		return err
-	}
-	// The gate stands before any candidate is sent there. If an abort has begun before and has not
-	// taken the gate away, this write makes it fail.
-	if _, err := homeOf(keeper, election).CompareAndSet(ctx, e.Version, h); err != nil {
-		if !errors.Is(err, backend.ErrVersion) {
-			return err
-		}
-		if e, gerr := homeOf(keeper, election).Get(ctx); gerr == nil && !e.Value.same(h) {
-			_, gerr = m.Abort(ctx, election) // otherwise the gate would stand in the way of other moves
-			err = errors.Join(err, gerr)
-		}
-		return fmt.Errorf("%w: somebody else moves it, too; look where it is", err)
 	}
 	if err := ring(ctx, keeper, election, h); err != nil {
 		return err
 	}
 	return b.cutover(ctx, election, h, m)
+}
+
+// plan writes down that the election is about to move, so that [Backend.Abort] knows of a gate that
+// an interrupted move has left behind. It returns the record of its home, in which To is empty if the
+// election lives there.
+func (b *Backend) plan(ctx context.Context, keeper *cluster, election, to string) (e record.Entry[Home], err error) {
+	err = again.Try(ctx, written, func() error {
+		if e, err = b.settle(ctx, keeper, election); err != nil {
+			return err
+		}
+		switch h := e.Value; {
+		case h.To == "" && h.At == to, h.To == to:
+			return nil
+		case h.To != "":
+			return fmt.Errorf("%w: it is being moved from %s to %s; finish or abort that", ErrRefused, h.At, h.To)
+		}
+		from, err := b.use(ctx, e.Value.At)
+		if err != nil {
+			return err
+		}
+		c, err := b.use(ctx, to)
+		if err != nil {
+			return err
+		}
+		e.Value = Home{At: e.Value.At, To: to, Planned: true, AtURL: coordinator.Redact(from.URL), ToURL: coordinator.Redact(c.URL)}
+		e.Version, err = homeOf(keeper, election).CompareAndSet(ctx, e.Version, e.Value)
+		return err
+	})
+	return e, err
+}
+
+// written reports whether somebody else has written at the same time.
+func written(err error) bool { return errors.Is(err, backend.ErrVersion) }
+
+// announce begins a planned move, and then writes down that candidates stand on both clusters.
+func (b *Backend) announce(ctx context.Context, keeper *cluster, election string, e record.Entry[Home], m *migrate.Backend) (h Home, err error) {
+	v := homeOf(keeper, election)
+	err = again.Try(ctx, written, func() error {
+		h = e.Value
+		if err := begin(ctx, m, election); err != nil {
+			return err
+		}
+		// The gate stands before any candidate is sent there. If an abort has begun before and has not
+		// taken the gate away, this write makes it fail.
+		h.Planned = false
+		_, err := v.CompareAndSet(ctx, e.Version, h)
+		if !written(err) {
+			return err
+		}
+		if e, err = v.Get(ctx); err != nil {
+			return err
+		}
+		if !e.Value.same(h) {
+			_, err = m.Abort(ctx, election) // otherwise the gate would stand in the way of other moves
+			return errors.Join(fmt.Errorf("%w: somebody else has taken the move back", ErrRefused), err)
+		}
+		return backend.ErrVersion // somebody else moves it there, too
+	})
+	return h, err
 }
 
 // begin begins the move, unless the leader has made it already: an earlier call may have asked for it.
@@ -119,19 +156,6 @@ func begin(ctx context.Context, m *migrate.Backend, election string) error {
 		}
 	}
 	return err
-}
-
-// plan returns the Home of an election that is about to move.
-func (b *Backend) plan(ctx context.Context, at, to string) (Home, error) {
-	from, err := b.use(ctx, at)
-	if err != nil {
-		return Home{}, err
-	}
-	c, err := b.use(ctx, to)
-	if err != nil {
-		return Home{}, err
-	}
-	return Home{At: at, To: to, AtURL: coordinator.Redact(from.URL), ToURL: coordinator.Redact(c.URL)}, nil
 }
 
 // A leader without a member on the new cluster does not know of the move, or only of an earlier
@@ -199,7 +223,7 @@ func standIn(ctx context.Context, election string, m *migrate.Backend) error {
 // stay on the old cluster, and nobody reads them there afterwards: copy them first.
 func (b *Backend) Finish(ctx context.Context, election string) (err error) {
 	defer func() { err = wrap("finish", election, err) }()
-	return b.settleMove(ctx, election, func(h Home) Home { return Home{At: h.To} }, (*migrate.Backend).Finish)
+	return b.settleMove(ctx, election, finish)
 }
 
 // Abort undoes a move that has not been completed: the election stays where it is. It fails with
@@ -207,11 +231,32 @@ func (b *Backend) Finish(ctx context.Context, election string) (err error) {
 // ends. It is no error that there is no move.
 func (b *Backend) Abort(ctx context.Context, election string) (err error) {
 	defer func() { err = wrap("abort", election, err) }()
-	return b.settleMove(ctx, election, func(h Home) Home { return Home{At: h.At} }, (*migrate.Backend).Abort)
+	return b.settleMove(ctx, election, abort)
+}
+
+// A lastStep takes the last step of the move that h says, and returns where the election is after it.
+type lastStep func(ctx context.Context, m *migrate.Backend, election string, h Home) (Home, error)
+
+func finish(ctx context.Context, m *migrate.Backend, election string, h Home) (Home, error) {
+	_, err := m.Finish(ctx, election)
+	if errors.Is(err, migrate.ErrNotBegun) { // it was planned, and nothing else
+		err = fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	return Home{At: h.To}, err
+}
+
+func abort(ctx context.Context, m *migrate.Backend, election string, h Home) (Home, error) {
+	_, err := m.Abort(ctx, election)
+	if err != nil && h.Planned {
+		if s, serr := m.Status(ctx, election); serr == nil && (s.Phase == migrate.None || s.Phase == migrate.Elsewhere) {
+			err = nil // it was planned, and nothing else: no gate of this move stands
+		}
+	}
+	return Home{At: h.At}, err
 }
 
 // settleMove takes the last step of a move, and writes down where the election is after it.
-func (b *Backend) settleMove(ctx context.Context, election string, after func(Home) Home, step func(*migrate.Backend, context.Context, string) (migrate.Status, error)) error {
+func (b *Backend) settleMove(ctx context.Context, election string, step lastStep) error {
 	keeper, err := b.keeper(ctx, election)
 	if err != nil {
 		return err
@@ -225,10 +270,10 @@ func (b *Backend) settleMove(ctx context.Context, election string, after func(Ho
 		if err != nil {
 			return err
 		}
-		if _, err := step(m, ctx, election); err != nil {
+		h, err := step(ctx, m, election, e.Value)
+		if err != nil {
 			return err
 		}
-		h := after(e.Value)
 		if _, err := homeOf(keeper, election).CompareAndSet(ctx, e.Version, h); err != nil {
 			return err
 		}

@@ -3,6 +3,8 @@ package spread_test
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -379,6 +381,59 @@ func TestAbort(t *testing.T) {
 			t.Errorf("p stands on %s, want %s", at, third)
 		}
 	}, "a", "b", "c")
+}
+
+// A move that is killed before any of its steps leaves nothing that Abort, or Finish, does not clear
+// away: the election can be moved anywhere afterwards.
+func TestMoveIsKilled(t *testing.T) {
+	for kill, killed := 1, true; killed; kill++ {
+		inWorld(t, func(t *testing.T, w *world) {
+			at := home(t, w.process("first", "a", "b", "c")).At
+			to, third := "b", "c"
+			switch at {
+			case "b":
+				to = "a"
+			case "c":
+				third = "a"
+			}
+			ctx, cancel := context.WithCancel(w.ctx)
+			defer cancel()
+			steps, last := 0, ""
+			op := w.process("killed", "a", "b", "c")
+			var mu sync.Mutex
+			op.before = func(call, on string) {
+				mu.Lock()
+				defer mu.Unlock()
+				if steps++; steps == kill {
+					last = call + " " + on
+					op.kill()
+					cancel()
+				}
+			}
+			err := op.Move(ctx, election, to)
+			if killed = last != ""; killed != (err != nil) {
+				t.Fatalf("killed before %q: %v", last, err)
+			}
+			op = w.process("operator", "a", "b", "c")
+			if err := op.Abort(w.ctx, election); errors.Is(err, spread.ErrRefused) {
+				w.finish(op, election)
+			} else if err != nil {
+				t.Errorf("killed before %s: abort: %v", last, err)
+			} else if h, _, err := op.Where(w.ctx, election); err != nil || h != (spread.Home{At: at}) {
+				t.Errorf("killed before %s: it lives on %+v, %v; want %s", last, h, err, at)
+			} else if slices.ContainsFunc(w.c[to].Members(election), func(m backend.Member) bool { return m.Pinned }) {
+				t.Errorf("killed before %s: after the abort the gate stands", last)
+			}
+			for _, to := range []string{third, to, at} {
+				if err := op.Move(w.ctx, election, to); err != nil {
+					t.Errorf("killed before %s: move to %s: %v", last, to, err)
+				}
+				w.finish(op, election)
+			}
+			w.process("p", "a", "b", "c").run(election)
+			w.until("p leads", time.Minute, func() bool { return w.leader(election) == "p" })
+		}, "a", "b", "c")
+	}
 }
 
 // Of two operators who move the election to different clusters at one moment, at most one does, and

@@ -137,7 +137,7 @@ func (s *session) Delete(ctx context.Context, name string, cond *backend.If) err
 // guards notes that a leader guards the record. While the election moves, package migrate does that
 // by itself.
 func (s *session) guards(ctx context.Context, name string, cond *backend.If) error {
-	if cond == nil || cond.Member.Line != s.v.election || s.h.To != "" {
+	if cond == nil || cond.Member.Line != s.v.election || s.h.both() {
 		return nil
 	}
 	return s.h.guarded.Guards(ctx, s.Session, cond.Member, name, s.v.b.log)

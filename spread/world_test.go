@@ -78,9 +78,10 @@ type process struct {
 	w    *world
 	name string
 
-	trace   func(trace.Event) // of its campaigns; may be nil
-	running sync.WaitGroup    // its campaigns
-	stop    func()            // ends them
+	trace   func(trace.Event)     // of its campaigns; may be nil
+	before  func(call, on string) // is called before calls of tapped sessions; may be nil
+	running sync.WaitGroup        // its campaigns
+	stop    func()                // ends them
 	killed  atomic.Bool
 
 	mu      sync.Mutex
@@ -115,7 +116,67 @@ func (p *process) open(url string) (backend.Backend, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.clients[name] = append(p.clients[name], b)
+	if p.before != nil {
+		return tapped{b, p.before}, nil
+	}
 	return b, nil
+}
+
+// kill makes the process vanish, like one that crashes.
+func (p *process) kill() {
+	p.killed.Store(true)
+	for cluster := range p.w.c {
+		p.each(cluster, (*memory.Backend).Kill)
+	}
+}
+
+// A tapped backend tells of the calls that change something, and of those of Head, before they begin.
+type tapped struct {
+	backend.Backend
+	before func(call, on string)
+}
+
+func (b tapped) Session(ctx context.Context) (backend.Session, error) {
+	s, err := b.Backend.Session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return tappedSession{s, b.before}, nil
+}
+
+type tappedSession struct {
+	backend.Session
+	before func(call, on string)
+}
+
+func (s tappedSession) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	s.before("join", line)
+	return s.Session.Join(ctx, line, value, record)
+}
+
+func (s tappedSession) Leave(ctx context.Context, m backend.Member) error {
+	s.before("leave", m.Line)
+	return s.Session.Leave(ctx, m)
+}
+
+func (s tappedSession) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
+	s.before("pin", m.Line)
+	return s.Session.Pin(ctx, m, h, at)
+}
+
+func (s tappedSession) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
+	s.before("put", name)
+	return s.Session.Put(ctx, name, value, cond)
+}
+
+func (s tappedSession) Delete(ctx context.Context, name string, cond *backend.If) error {
+	s.before("delete", name)
+	return s.Session.Delete(ctx, name, cond)
+}
+
+func (s tappedSession) Head(ctx context.Context, line string) (backend.Line, error) {
+	s.before("head", line)
+	return s.Session.Head(ctx, line)
 }
 
 // run campaigns for the elections until the world ends, or stop is called. It reports an error that
