@@ -52,11 +52,11 @@ func movesThroughFaults(t *testing.T, w *world, r *rand.Rand) {
 				var err error
 				switch n := dice.IntN(8); {
 				case n < 4:
-					err = op.Move(step, election, names[dice.IntN(4)])
+					err = op.Move(step, election, names[dice.IntN(4)], nil)
 				case n < 5:
 					err = op.Abort(step, election)
 				default:
-					err = op.Finish(step, election)
+					err = op.Finish(step, election, nil)
 				}
 				cancel()
 				op.Close()
@@ -117,7 +117,7 @@ func movesThroughFaults(t *testing.T, w *world, r *rand.Rand) {
 		// Who was cut off until now, and has not heard yet that the election is elsewhere, is in the way until it has.
 		var err error
 		w.until("nobody stands in the way of the move", time.Minute, func() bool {
-			err = op.Move(w.ctx, election, h.To)
+			err = op.Move(w.ctx, election, h.To, nil)
 			return err == nil || !strings.Contains(err.Error(), "stand in line")
 		})
 		if err != nil && strings.Contains(err.Error(), "abort again") { // one that was killed while it aborted

@@ -36,7 +36,7 @@ func Example() {
 		t.Resign(ctx)
 	}
 
-	fmt.Println(clusters.Move(ctx, "mails", "west"), clusters.Finish(ctx, "mails"))
+	fmt.Println(clusters.Move(ctx, "mails", "west", nil), clusters.Finish(ctx, "mails", nil))
 	home, fallsTo, err := clusters.Where(ctx, "mails")
 	fmt.Println("mails", home.At, fallsTo, err)
 	// Output:

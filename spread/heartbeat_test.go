@@ -36,7 +36,7 @@ func TestHeartbeats(t *testing.T) {
 		}
 		hear("at home")
 		op := w.process("operator", "a", "b")
-		if err := op.Move(w.ctx, election, other(w.at(election))); err != nil {
+		if err := op.Move(w.ctx, election, other(w.at(election)), nil); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(ttl)

@@ -284,15 +284,12 @@ func (b *Backend) at(ctx context.Context, election string, h Home) (backend.Back
 	return b.move(ctx, election, h)
 }
 
-// move returns the backend for the election, which moves as h says, and for all others on the same
-// route. The backend has sessions of its own, because its sessions with both clusters end together.
-func (b *Backend) move(ctx context.Context, election string, h Home) (*migrate.Backend, error) {
-	r := route{h.At, h.To, h.AtURL, h.ToURL}
-	var subs [2]backend.Backend
-	for i, name := range []string{r.at, r.to} {
+// pair returns new backends for both clusters of a move.
+func (b *Backend) pair(ctx context.Context, h Home) (subs [2]backend.Backend, err error) {
+	for i, name := range []string{h.At, h.To} {
 		c, err := b.named(ctx, name)
 		if err != nil {
-			return nil, err
+			return subs, err
 		}
 		subs[i] = lazy.New(func(ctx context.Context) (backend.Backend, error) {
 			sub, err := b.opener(c.URL)
@@ -305,6 +302,29 @@ func (b *Backend) move(ctx context.Context, election string, h Home) (*migrate.B
 			}
 			return sub, nil
 		})
+	}
+	return subs, nil
+}
+
+// operator returns the backend for one step of an operator, who closes it.
+func (b *Backend) operator(ctx context.Context, h Home, o *MoveOptions) (*migrate.Backend, error) {
+	if o == nil {
+		o = new(MoveOptions)
+	}
+	subs, err := b.pair(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	return migrate.New(subs[0], subs[1], &migrate.Options{From: h.AtURL, To: h.ToURL, Carry: o.Carry, Leave: o.Leave, Logger: b.log}), nil
+}
+
+// move returns the backend for the election, which moves as h says, and for all others on the same
+// route. The backend has sessions of its own, because its sessions with both clusters end together.
+func (b *Backend) move(ctx context.Context, election string, h Home) (*migrate.Backend, error) {
+	r := route{h.At, h.To, h.AtURL, h.ToURL}
+	subs, err := b.pair(ctx, h)
+	if err != nil {
+		return nil, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -324,7 +344,7 @@ func (b *Backend) move(ctx context.Context, election string, h Home) (*migrate.B
 		return nil, fmt.Errorf("%w move of %s: %s and %s have had %d pairs of addresses in its record %s; find out who writes it, and start this process again",
 			backend.ErrInvalid, election, r.at, r.to, routes, election+homeSuffix)
 	}
-	m := moving{migrate.New(subs[0], subs[1], &migrate.Options{From: r.atURL, To: r.toURL, Leave: true, Logger: b.log}), election}
+	m := moving{migrate.New(subs[0], subs[1], &migrate.Options{From: r.atURL, To: r.toURL, Logger: b.log}), election}
 	b.moves[r] = m
 	return m.Backend, nil
 }

@@ -44,6 +44,18 @@ func (b *Backend) Put(ctx context.Context, election, at string) (err error) {
 	return err
 }
 
+// MoveOptions say what becomes of records of which nobody knows whether they go with the election:
+// those that stand beside it, such as NAME-position, and that no leader has written through its term
+// while it used this package. Nil and the zero value mean that Move and Finish fail with [ErrRefused] if
+// there are any, and name them. Where records cannot be listed, as at the top level of a cluster, only
+// NAME-position is found.
+type MoveOptions struct {
+	// Carry names records that also go with the election. Each must be there.
+	Carry []string
+	// Leave lets the others stay on the old cluster, and also those that could not be carried over.
+	Leave bool
+}
+
 // Move moves the election to the cluster with that name, as package migrate does, without a restart
 // of any process: candidates that wait in line join again, on both clusters. If the leader's
 // process does not know of the move, Move asks it to resign once the others know; so its program
@@ -51,10 +63,10 @@ func (b *Backend) Put(ctx context.Context, election, at string) (err error) {
 // stands in line, Move itself stands there for a moment.
 //
 // Move blocks until the election has moved, or ctx ends. It fails with [ErrRefused] if the election is
-// being moved to another cluster, or anybody stands in its line on the new one. Whenever Move fails, the
-// move may be under way: call Move again, or [Backend.Abort]. When it has returned without an error,
-// both clusters are still in use: call [Backend.Finish].
-func (b *Backend) Move(ctx context.Context, election, to string) (err error) {
+// being moved to another cluster, if anybody stands in its line on the new one, or as [MoveOptions] say;
+// o may be nil. Whenever Move fails, the move may be under way: call Move again, or [Backend.Abort]. When
+// it has returned without an error, both clusters are still in use: call [Backend.Finish].
+func (b *Backend) Move(ctx context.Context, election, to string, o *MoveOptions) (err error) {
 	defer func() { err = wrap("move", election, err) }()
 	keeper, err := b.keeper(ctx, election)
 	if err != nil {
@@ -64,10 +76,11 @@ func (b *Backend) Move(ctx context.Context, election, to string) (err error) {
 	if err != nil || e.Value.To == "" {
 		return err
 	}
-	m, err := b.move(ctx, election, e.Value)
+	m, err := b.operator(ctx, e.Value, o)
 	if err != nil {
 		return err
 	}
+	defer m.Close()
 	h, err := b.announce(ctx, keeper, election, e, m)
 	if err != nil {
 		return err
@@ -150,6 +163,9 @@ func begin(ctx context.Context, m *migrate.Backend, election string) error {
 	if err == nil {
 		_, err = m.Begin(ctx, election)
 	}
+	if err == nil { // what would be refused later is refused before candidates are sent there
+		_, err = m.Plan(ctx, migrate.Cutover, election)
+	}
 	if errors.Is(err, ErrRefused) {
 		if yes, _ := made(); yes { // it was made since the last look
 			return nil
@@ -215,15 +231,16 @@ func standIn(ctx context.Context, election string, m *migrate.Backend) error {
 }
 
 // Finish ends a move: this election then does not need the old cluster. It fails with [ErrRefused]
-// if the election has not moved, and as long as anybody stands in line on the old cluster: a
+// if the election has not moved, as [MoveOptions] say, and as long as anybody stands in line on the old cluster: a
 // candidate of this package joins the new one within a session time, and one of another program
-// waits behind the seal for ever. Finish blocks for a few round trips. It is no error that it is done already.
+// waits behind the seal for ever. Finish blocks for a few round trips. It is no error that it is done
+// already. o may be nil; it is that of Move.
 //
 // Records that leaders wrote through their terms have gone along, if they used this package. Others
 // stay on the old cluster, and nobody reads them there afterwards: copy them first.
-func (b *Backend) Finish(ctx context.Context, election string) (err error) {
+func (b *Backend) Finish(ctx context.Context, election string, o *MoveOptions) (err error) {
 	defer func() { err = wrap("finish", election, err) }()
-	return b.settleMove(ctx, election, finish)
+	return b.settleMove(ctx, election, o, finish)
 }
 
 // Abort undoes a move that has not been completed: the election stays where it is. It fails with
@@ -231,7 +248,7 @@ func (b *Backend) Finish(ctx context.Context, election string) (err error) {
 // ends. It is no error that there is no move.
 func (b *Backend) Abort(ctx context.Context, election string) (err error) {
 	defer func() { err = wrap("abort", election, err) }()
-	return b.settleMove(ctx, election, abort)
+	return b.settleMove(ctx, election, nil, abort)
 }
 
 // A lastStep takes the last step of the move that h says, and returns where the election is after it.
@@ -256,7 +273,7 @@ func abort(ctx context.Context, m *migrate.Backend, election string, h Home) (Ho
 }
 
 // settleMove takes the last step of a move, and writes down where the election is after it.
-func (b *Backend) settleMove(ctx context.Context, election string, step lastStep) error {
+func (b *Backend) settleMove(ctx context.Context, election string, o *MoveOptions, step lastStep) error {
 	keeper, err := b.keeper(ctx, election)
 	if err != nil {
 		return err
@@ -266,10 +283,11 @@ func (b *Backend) settleMove(ctx context.Context, election string, step lastStep
 		return err
 	}
 	if e.Value.To != "" {
-		m, err := b.move(ctx, election, e.Value)
+		m, err := b.operator(ctx, e.Value, o)
 		if err != nil {
 			return err
 		}
+		defer m.Close()
 		h, err := step(ctx, m, election, e.Value)
 		if err != nil {
 			return err

@@ -25,7 +25,7 @@ func other(at string) string { return map[string]string{"a": "b", "b": "a"}[at] 
 func (w *world) finish(b *process, name string) {
 	w.t.Helper()
 	w.until("the move ends", 5*ttl, func() bool {
-		err := b.Finish(w.ctx, name)
+		err := b.Finish(w.ctx, name, nil)
 		if err != nil && !errors.Is(err, spread.ErrRefused) {
 			w.t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func TestMove(t *testing.T) {
 			began := time.Now()
 			ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
 			defer cancel()
-			if err := op.Move(ctx, election, to); err != nil {
+			if err := op.Move(ctx, election, to, nil); err != nil {
 				t.Fatalf("move from %s to %s: %v", from, to, err)
 			}
 			token := w.token(election)
@@ -78,7 +78,7 @@ func TestMove(t *testing.T) {
 				t.Errorf("after the move: %+v, %v", h, err)
 			}
 			for range 2 {
-				if err := op.Move(w.ctx, election, to); err != nil {
+				if err := op.Move(w.ctx, election, to, nil); err != nil {
 					t.Errorf("once more: %v", err)
 				}
 			}
@@ -124,7 +124,7 @@ func TestMovedNeedsOldClusterNoMore(t *testing.T) {
 			t.Fatalf("the home of %s is kept by %s, and it lives on %s", election, keeper, from)
 		}
 		op := w.process("operator", "a", "b", "c")
-		if err := op.Move(w.ctx, election, to); err != nil {
+		if err := op.Move(w.ctx, election, to, nil); err != nil {
 			t.Fatal(err)
 		}
 		w.finish(op, election)
@@ -149,10 +149,10 @@ func TestMoveOfNobody(t *testing.T) {
 			t.Fatal(err)
 		}
 		h, _, _ := op.Where(w.ctx, election)
-		if err := op.Move(w.ctx, election, other(h.At)); err != nil {
+		if err := op.Move(w.ctx, election, other(h.At), nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := op.Finish(w.ctx, election); err != nil {
+		if err := op.Finish(w.ctx, election, nil); err != nil {
 			t.Fatal(err)
 		}
 		w.process("p", "a", "b").run(election)
@@ -177,7 +177,7 @@ func TestOutageWhileMoving(t *testing.T) {
 		p.run(append(beside, election)...)
 		time.Sleep(time.Second)
 		op := w.process("operator", "a", "b")
-		if err := op.Move(w.ctx, election, other(h.At)); err != nil {
+		if err := op.Move(w.ctx, election, other(h.At), nil); err != nil {
 			t.Fatal(err)
 		}
 		w.c[other(h.At)].Pause()
@@ -214,7 +214,7 @@ func TestMovedByMigrate(t *testing.T) {
 		term.Resign(w.ctx)
 		_, err = elect.New(op.For(election), election, nil).Campaign(w.ctx)
 		want(t, err, backend.ErrSealed)
-		if err := op.Move(w.ctx, election, to); err != nil {
+		if err := op.Move(w.ctx, election, to, nil); err != nil {
 			t.Fatal(err)
 		}
 		w.finish(op, election)
@@ -249,7 +249,7 @@ func TestMoveIsMissed(t *testing.T) {
 		q.run(election)
 		w.until("q leads", time.Minute, func() bool { return w.leader(election) == "q" })
 		op := w.process("operator", "a", "b")
-		if err := op.Move(w.ctx, election, other(h.At)); err != nil {
+		if err := op.Move(w.ctx, election, other(h.At), nil); err != nil {
 			t.Fatal(err)
 		}
 		w.finish(op, election)
@@ -353,9 +353,9 @@ func TestAbort(t *testing.T) {
 		op := w.process("operator", "a", "b", "c")
 		ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
 		defer cancel()
-		want(t, op.Move(ctx, election, to), context.DeadlineExceeded, "foreign")
-		want(t, op.Finish(w.ctx, election), spread.ErrRefused)
-		want(t, op.Move(w.ctx, election, third), spread.ErrRefused, "being moved from "+h.At+" to "+to)
+		want(t, op.Move(ctx, election, to, nil), context.DeadlineExceeded, "foreign")
+		want(t, op.Finish(w.ctx, election, nil), spread.ErrRefused)
+		want(t, op.Move(w.ctx, election, third, nil), spread.ErrRefused, "being moved from "+h.At+" to "+to)
 		for range 2 {
 			if err := op.Abort(w.ctx, election); err != nil {
 				t.Fatal(err)
@@ -371,7 +371,7 @@ func TestAbort(t *testing.T) {
 		if at := w.at(election); at != h.At {
 			t.Errorf("p stands on %s, want %s", at, h.At)
 		}
-		if err := op.Move(w.ctx, election, third); err != nil {
+		if err := op.Move(w.ctx, election, third, nil); err != nil {
 			t.Error(err)
 		}
 		want(t, op.Abort(w.ctx, election), spread.ErrRefused, "too late")
@@ -410,7 +410,7 @@ func TestMoveIsKilled(t *testing.T) {
 					cancel()
 				}
 			}
-			err := op.Move(ctx, election, to)
+			err := op.Move(ctx, election, to, nil)
 			if killed = last != ""; killed != (err != nil) {
 				t.Fatalf("killed before %q: %v", last, err)
 			}
@@ -425,7 +425,7 @@ func TestMoveIsKilled(t *testing.T) {
 				t.Errorf("killed before %s: after the abort the gate stands", last)
 			}
 			for _, to := range []string{third, to, at} {
-				if err := op.Move(w.ctx, election, to); err != nil {
+				if err := op.Move(w.ctx, election, to, nil); err != nil {
 					t.Errorf("killed before %s: move to %s: %v", last, to, err)
 				}
 				w.finish(op, election)
@@ -461,7 +461,7 @@ func TestTwoOperators(t *testing.T) {
 					time.Sleep(time.Duration(i*delay) * 3 * time.Millisecond)
 					ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
 					defer cancel()
-					errs <- op.Move(ctx, election, to)
+					errs <- op.Move(ctx, election, to, nil)
 				})
 			}
 			done := 0
@@ -485,7 +485,7 @@ func TestTwoOperators(t *testing.T) {
 				if to == now.At {
 					continue
 				}
-				if err := op.Move(w.ctx, election, to); err != nil {
+				if err := op.Move(w.ctx, election, to, nil); err != nil {
 					t.Errorf("afterwards, to %s: %v", to, err)
 				}
 				w.finish(op, election)

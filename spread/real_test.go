@@ -87,7 +87,7 @@ func TestRealClusters(t *testing.T) {
 		name := on[from][0]
 		before := w.count(name)
 		began := watch.From(time.Now()).Began()
-		if err := op.Move(w.ctx, name, to); err != nil {
+		if err := op.Move(w.ctx, name, to, nil); err != nil {
 			t.Fatalf("move %s from %s to %s: %v", name, from, to, err)
 		}
 		took := time.Since(began)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/spread"
 )
 
 // guards has the leader write a record through its term.
@@ -54,7 +55,7 @@ func TestGuardedRecordsMove(t *testing.T) {
 			if i == 1 {
 				w.guards("elsewhere/first", value)
 			}
-			if err := op.Move(w.ctx, election, other(w.at(election))); err != nil {
+			if err := op.Move(w.ctx, election, other(w.at(election)), nil); err != nil {
 				t.Fatal(err)
 			}
 			w.finish(op, election)
@@ -75,4 +76,51 @@ func TestGuardedRecordsMove(t *testing.T) {
 			t.Errorf("read are %+v, %v; want 2", records, err)
 		}
 	}, "a", "b")
+}
+
+// A record beside the election that no leader has written through its term is named before anybody is
+// disturbed, and when the move ends. An operator says what becomes of it, or takes the move back.
+func TestRecordBesideTheElection(t *testing.T) {
+	const beside = election + "-position"
+	for _, carries := range []bool{true, false} {
+		inWorld(t, func(t *testing.T, w *world) {
+			at := home(t, w.process("first", "a", "b")).At
+			s, err := w.c[at].Client("another program").Session(w.ctx)
+			if err == nil {
+				_, err = s.Put(w.ctx, beside, []byte("7"), nil)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range []string{"p", "q"} {
+				w.process(name, "a", "b").run(election)
+			}
+			w.until("somebody leads", time.Minute, func() bool { return w.leader(election) != "" })
+			op := w.process("operator", "a", "b")
+			want(t, op.Move(w.ctx, election, other(at), nil), spread.ErrRefused, beside)
+			want(t, op.Move(w.ctx, election, other(at), &spread.MoveOptions{Carry: []string{"mistyped"}}), spread.ErrRefused, "mistyped")
+			time.Sleep(2 * ttl)
+			if n, now := w.count(election), w.at(election); n != 1 || now != at {
+				t.Errorf("a move that was refused led to %d terms, on %q", n, now)
+			}
+			if err := op.Abort(w.ctx, election); err != nil {
+				t.Error(err)
+			}
+			value, o := "7", &spread.MoveOptions{Carry: []string{beside}}
+			if !carries {
+				value, o = "", &spread.MoveOptions{Leave: true}
+			}
+			if err := op.Move(w.ctx, election, other(at), o); err != nil {
+				t.Fatal(err)
+			}
+			w.until("all candidates have followed", 5*ttl, func() bool { return len(w.c[at].Members(election)) == 1 }) // the seal
+			if !carries {
+				want(t, op.Finish(w.ctx, election, nil), spread.ErrRefused, beside)
+			}
+			if err := op.Finish(w.ctx, election, o); err != nil {
+				t.Error(err)
+			}
+			w.reads(beside, value)
+		}, "a", "b")
+	}
 }

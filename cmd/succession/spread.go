@@ -33,6 +33,10 @@ several clusters, by its name.
   finish  end the move: the old cluster is not needed any more
   abort   take a move back that has not been made
 
+What leaders have written moves with the election. If other records stand beside it, such as
+NAME-position, move and finish refuse, and name them: say --carry for those that go with it, and
+--leave-records where the others may stay.
+
 Exit codes: 0 done; 1 refused as things are, and why; 124 not done within --wait, and the
 move goes on when "move" is called again; 125 it could not be found out, or not be done.`,
 		Example: `  succession --url spread:/etc/app/clusters.json spread where reports
@@ -45,10 +49,23 @@ move goes on when "move" is called again; 125 it could not be found out, or not 
 	cmd.AddCommand(
 		newWhere(g),
 		newSpreadStep(g, "put", true, "Say on which cluster an election has been in use", (*spread.Backend).Put),
-		newSpreadStep(g, "move", true, "Move an election to another cluster", (*spread.Backend).Move),
-		newSpreadStep(g, "finish", false, "End the move of an election", func(b *spread.Backend, ctx context.Context, name, _ string) error { return b.Finish(ctx, name) }),
+		newRecordStep(g, "move", true, "Move an election to another cluster", (*spread.Backend).Move),
+		newRecordStep(g, "finish", false, "End the move of an election", func(b *spread.Backend, ctx context.Context, name, _ string, o *spread.MoveOptions) error {
+			return b.Finish(ctx, name, o)
+		}),
 		newSpreadStep(g, "abort", false, "Take the move of an election back", func(b *spread.Backend, ctx context.Context, name, _ string) error { return b.Abort(ctx, name) }),
 	)
+	return cmd
+}
+
+// newRecordStep is newSpreadStep for a step that refuses where it is not known what becomes of records.
+func newRecordStep(g *connect.Flags, step string, named bool, short string, do func(*spread.Backend, context.Context, string, string, *spread.MoveOptions) error) *cobra.Command {
+	var o spread.MoveOptions
+	cmd := newSpreadStep(g, step, named, short, func(b *spread.Backend, ctx context.Context, name, cluster string) error {
+		return do(b, ctx, name, cluster, &o)
+	})
+	cmd.Flags().StringSliceVar(&o.Carry, "carry", nil, "a record that goes with the election, though no leader has written it through its term; can be given again")
+	cmd.Flags().BoolVar(&o.Leave, "leave-records", false, "leave other records that stand beside the election where they are")
 	return cmd
 }
 

@@ -12,7 +12,8 @@ import (
 // refused.
 func TestSpread(t *testing.T) {
 	t.Parallel()
-	url := "spread:?to=east=" + localURL(t) + "&to=west=" + localURL(t)
+	east := localURL(t)
+	url := "spread:?to=east=" + east + "&to=west=" + localURL(t)
 	do := func(want int, said string, args ...string) {
 		t.Helper()
 		code, stdout, stderr := here(append([]string{"--url", url}, args...)...)
@@ -30,7 +31,9 @@ func TestSpread(t *testing.T) {
 	web2 := start(t, "--url", url, "run", "--restart", "--id", "web-2", "reports", "--", "sleep", "1000")
 	web2.event("waiting")
 	do(0, "web-1", "leader", "reports")
-	do(0, "", "spread", "move", "reports", "west")
+	do(0, "", "set", "reports-position", "7", "--url", east)
+	do(1, "reports-position", "spread", "move", "reports", "west")
+	do(0, "", "spread", "move", "reports", "west", "--carry", "reports-position")
 	do(0, "east, and is being moved to west", "spread", "where", "reports")
 	do(0, `{"at":"east","to":"west","falls_to":"west"}`, "spread", "where", "reports", "-o", "json")
 	do(0, "web-2", "leader", "reports")

@@ -132,13 +132,13 @@ func spreads(t *testing.T, here, there string) {
 	for _, c := range []*candidate{two, one} {
 		to := map[string]string{"here": "there", "there": "here"}[at]
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		if err := op.Move(ctx, name, to); err != nil {
+		if err := op.Move(ctx, name, to, nil); err != nil {
 			t.Fatalf("move from %s to %s: %v", at, to, err)
 		}
 		cancel()
 		term := c.leads(t, &newest)
 		for end := time.Now().Add(time.Minute); ; {
-			err := op.Finish(t.Context(), name)
+			err := op.Finish(t.Context(), name, nil)
 			if err == nil {
 				break
 			}
