@@ -176,8 +176,8 @@ func begin(ctx context.Context, m *migrate.Backend, election string) error {
 
 // A leader without a member on the new cluster does not know of the move, or only of an earlier
 // one. It is asked to resign when the others have joined again, but not before soon, because they
-// may not have left the line yet. After later it is asked in any case, because candidates of other
-// programs never join again.
+// may not have left the line yet, or it has just become the leader and is about to join there. After
+// later it is asked in any case, because candidates of other programs never join again.
 const (
 	soon  = 2 * time.Second
 	later = 20 * time.Second
@@ -191,8 +191,13 @@ func (b *Backend) cutover(ctx context.Context, election string, h Home, m *migra
 	}
 	old := operate.New(from.b, election, "a move between clusters")
 	wait := backoff.New(ctx)
-	for asked := time.Now(); ; {
+	var leader string   // its member
+	var since time.Time // when it was first seen to lead, or asked to resign
+	for {
 		s, err := m.Status(ctx, election)
+		if len(s.OnFrom) > 0 && s.OnFrom[0].Key != leader {
+			leader, since = s.OnFrom[0].Key, time.Now()
+		}
 		switch {
 		case err != nil:
 		case s.Phase == migrate.Moved, s.Phase == migrate.Sealed, s.Ready:
@@ -202,11 +207,11 @@ func (b *Backend) cutover(ctx context.Context, election string, h Home, m *migra
 			return fmt.Errorf("%w: %s", ErrRefused, s.Next) // somebody has aborted it
 		case len(s.OnFrom) == 0:
 			err = standIn(ctx, election, m)
-		case time.Since(asked) > later, time.Since(asked) > soon && othersKnow(s):
-			asked = time.Now()
-			_, err = old.AskToResign(ctx, nil)
+		case time.Since(since) > later, time.Since(since) > soon && othersKnow(s):
+			since = time.Now()
+			_, err = old.AskToResign(ctx, &operate.ResignOptions{Token: s.OnFrom[0].Token})
 		}
-		if err != nil && !again.Passing(err) && !errors.Is(err, elect.ErrNoLeader) && !errors.Is(err, elect.ErrNotFirst) {
+		if err != nil && !again.Passing(err) && !errors.Is(err, elect.ErrNoLeader) && !errors.Is(err, elect.ErrNotFirst) && !errors.Is(err, operate.ErrOtherLeader) {
 			return err
 		}
 		if wait.After(ctx, err) != nil {

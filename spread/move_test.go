@@ -383,6 +383,60 @@ func TestAbort(t *testing.T) {
 	}, "a", "b", "c")
 }
 
+// A request to resign that comes late, when another leads, does not end the term of that one.
+func TestResignComesLate(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		stop := w.process("p", "a", "b").run(election)
+		w.until("p leads", time.Minute, func() bool { return w.leader(election) == "p" })
+		w.process("q", "a", "b").run(election)
+		w.until("q waits", time.Minute, func() bool { return len(w.c[w.at(election)].Members(election)) == 2 })
+		op := w.process("operator", "a", "b")
+		late := false
+		op.before = func(call, on string) {
+			if call == "head" && on == election && !late {
+				late = true
+				stop()
+				w.until("q leads", time.Minute, func() bool { return w.leader(election) == "q" })
+			}
+		}
+		if err := op.Move(w.ctx, election, other(w.at(election)), nil); err != nil {
+			t.Fatal(err)
+		}
+		if !late {
+			t.Fatal("nobody was asked to resign")
+		}
+		w.finish(op, election)
+		if n, leads := w.count(election), w.leader(election); n != 2 || leads != "q" {
+			t.Errorf("%q leads, in term %d; want q, in term 2", leads, n)
+		}
+	}, "a", "b")
+}
+
+// Who has just become leader, and does not stand on the new cluster yet, is not asked to resign.
+func TestResignWaitsForNewLeader(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		stop := w.process("p", "a", "b").run(election)
+		w.until("p leads", time.Minute, func() bool { return w.leader(election) == "p" })
+		from := w.at(election)
+		to := other(from)
+		q := w.process("q", "a", "b")
+		q.run(election)
+		w.until("q waits", time.Minute, func() bool { return len(w.c[from].Members(election)) == 2 })
+		moved := make(chan error, 1)
+		op := w.process("operator", "a", "b")
+		w.wg.Go(func() { moved <- op.Move(w.ctx, election, to, nil) })
+		time.Sleep(1900 * time.Millisecond) // p is about to be asked, and q knows of the move
+		q.each(to, func(b *memory.Backend) { b.Delay(80*time.Millisecond, 80*time.Millisecond) })
+		stop()
+		if err := <-moved; err != nil {
+			t.Fatal(err)
+		}
+		if n, leads := w.count(election), w.leader(election); n != 2 || leads != "q" {
+			t.Errorf("%q leads, in term %d; want q, in term 2", leads, n)
+		}
+	}, "a", "b")
+}
+
 // A move that is killed before any of its steps leaves nothing that Abort, or Finish, does not clear
 // away: the election can be moved anywhere afterwards.
 func TestMoveIsKilled(t *testing.T) {
