@@ -17,6 +17,7 @@ type cluster struct {
 	admitted bool            // its stamp was checked
 	followed bool            // this process follows its bell
 	moving   map[string]Home // what the bell says
+	heard    int             // how many times it was heard
 }
 
 func (b *Backend) newCluster(c Cluster) *cluster {

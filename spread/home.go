@@ -8,6 +8,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
+	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/lazy"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/internal/rendezvous"
@@ -130,25 +131,31 @@ func (b *Backend) home(ctx context.Context, election string) (*home, error) {
 		return nil, err
 	}
 	b.follow(c)
-	for looks := 0; ; looks++ {
+	for {
+		heard := c.hears()
 		e, err := b.settle(ctx, c, election)
 		switch {
 		case err != nil:
 			return nil, err
 		case !e.Exists(): // the server that was asked lags behind
 			return nil, fmt.Errorf("%w: where the election lives was just written, and is not to be seen yet", backend.ErrUnavailable)
-		case looks == 0 && !c.agrees(election, e.Value): // the record may have been read before the bell rang
-			continue
 		}
-		return b.know(c, election, e.Value), nil
+		if h := b.know(c, election, e.Value, heard); h != nil {
+			return h, nil
+		}
 	}
 }
 
-// know remembers where the election lives. Of two calls at the same time the first counts.
-func (b *Backend) know(keeper *cluster, election string, now Home) *home {
+// know remembers where the election lives, as it was read after the bell had been heard so many
+// times. If the bell says something else by now, the record may have been read before it rang: then
+// know returns nil. Of two calls at the same time the first counts.
+func (b *Backend) know(keeper *cluster, election string, now Home, heard int) *home {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	h := b.homes[election]
+	if h == nil && keeper.hears() != heard && !keeper.agrees(election, now) {
+		return nil
+	}
 	if h == nil {
 		h = &home{Home: now, keeper: keeper}
 		h.left, h.leave = context.WithCancelCause(b.life)
@@ -220,6 +227,7 @@ func bellOf(c *cluster) *record.Value[map[string]Home] {
 func (b *Backend) heed(c *cluster, moving map[string]Home) {
 	c.mu.Lock()
 	c.moving = moving
+	c.heard++
 	c.mu.Unlock()
 	b.mu.Lock()
 	old := make(map[string]*home)
@@ -234,6 +242,13 @@ func (b *Backend) heed(c *cluster, moving map[string]Home) {
 	}
 }
 
+// hears returns how many times the bell has been heard.
+func (c *cluster) hears() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.heard
+}
+
 // agrees reports whether the bell does not contradict h.
 func (c *cluster) agrees(election string, h Home) bool {
 	c.mu.Lock()
@@ -242,20 +257,31 @@ func (c *cluster) agrees(election string, h Home) bool {
 	return ok && h.both() && moving.same(h) || !ok && !h.both()
 }
 
-// ring writes into the bell that the election is being moved as h says, or that its move has ended.
-func ring(ctx context.Context, c *cluster, election string, h Home) error {
-	_, err := bellOf(c).Update(ctx, func(moving map[string]Home) (map[string]Home, error) {
-		moving = maps.Clone(moving)
+// ring writes into the bell whether the election is being moved, as the record of its home says by
+// now. The home is read after the bell and the bell is written on condition of its version. So if
+// somebody else changes the home meanwhile, and rings before this write, this write fails and begins
+// again; if he rings after it, his counts.
+func ring(ctx context.Context, c *cluster, election string) error {
+	return again.Try(ctx, again.Passing, func() error {
+		bell, err := bellOf(c).Get(ctx)
+		if err != nil {
+			return err
+		}
+		home, err := homeOf(c, election).Get(ctx)
+		if err != nil {
+			return err
+		}
+		moving := maps.Clone(bell.Value)
 		if moving == nil {
 			moving = make(map[string]Home)
 		}
 		delete(moving, election)
-		if h.both() {
+		if h := home.Value; h.both() {
 			moving[election] = Home{At: h.At, To: h.To}
 		}
-		return moving, nil
+		_, err = bellOf(c).CompareAndSet(ctx, bell.Version, moving)
+		return err
 	})
-	return err
 }
 
 // A route is the move of elections from one cluster to another.

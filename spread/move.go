@@ -85,7 +85,7 @@ func (b *Backend) Move(ctx context.Context, election, to string, o *MoveOptions)
 	if err != nil {
 		return err
 	}
-	if err := ring(ctx, keeper, election, h); err != nil {
+	if err := ring(ctx, keeper, election); err != nil {
 		return err
 	}
 	return b.cutover(ctx, election, h, m)
@@ -300,7 +300,6 @@ func (b *Backend) settleMove(ctx context.Context, election string, o *MoveOption
 		if _, err := homeOf(keeper, election).CompareAndSet(ctx, e.Version, h); err != nil {
 			return err
 		}
-		e.Value = h
 	}
-	return ring(ctx, keeper, election, e.Value)
+	return ring(ctx, keeper, election)
 }

@@ -130,7 +130,8 @@ func (p *process) kill() {
 	}
 }
 
-// A tapped backend tells of the calls that change something, and of those of Head, before they begin.
+// A tapped backend tells of the calls that change something, and of those of Head, before they begin, and
+// of those of Get when they have read.
 type tapped struct {
 	backend.Backend
 	before func(call, on string)
@@ -172,6 +173,13 @@ func (s tappedSession) Put(ctx context.Context, name string, value []byte, cond 
 func (s tappedSession) Delete(ctx context.Context, name string, cond *backend.If) error {
 	s.before("delete", name)
 	return s.Session.Delete(ctx, name, cond)
+}
+
+// Get tells that it has read.
+func (s tappedSession) Get(ctx context.Context, name string) (backend.Record, error) {
+	r, err := s.Session.Get(ctx, name)
+	s.before("got", name)
+	return r, err
 }
 
 func (s tappedSession) Head(ctx context.Context, line string) (backend.Line, error) {
