@@ -1,0 +1,166 @@
+package spread_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/memory"
+)
+
+// keeper returns the cluster that keeps the home of the election.
+func (w *world) keeper() string {
+	w.t.Helper()
+	for name, c := range w.c {
+		if c.Record(election+".spread").Version != backend.Absent {
+			return name
+		}
+	}
+	w.t.Fatal("no cluster keeps the home of the election")
+	return ""
+}
+
+// ringsLate returns an operator who does meanwhile just before it first rings the bell.
+func (w *world) ringsLate(meanwhile func()) *process {
+	op := w.process("late", "a", "b", "c")
+	rung := false
+	op.before = func(call, on string) {
+		if call == "put" && on == ".spread-moves" && !rung {
+			rung = true
+			meanwhile()
+		}
+	}
+	return op
+}
+
+// An operator who rings the bell late, when another has gone on with the move, does not say what was:
+// candidates that wait would join again whenever the bell rings.
+func TestBellRingsLate(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		for _, name := range []string{"p", "q", "r"} {
+			w.process(name, "a", "b", "c").run(election)
+		}
+		w.until("all stand in line", time.Minute, func() bool { at := w.at(election); return at != "" && len(w.c[at].Members(election)) == 3 })
+		to := other(w.at(election))
+		if to == "" {
+			to = "a"
+		}
+		op := w.process("operator", "a", "b", "c")
+		late := w.ringsLate(func() {
+			if err := op.Move(w.ctx, election, to, nil); err != nil {
+				t.Error(err)
+			}
+			w.finish(op, election)
+		})
+		if err := late.Move(w.ctx, election, to, nil); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(ttl)
+		before := w.c[to].Members(election)
+		for _, name := range names(10) { // they ring the bells of all clusters
+			if err := op.Abort(w.ctx, name); err != nil {
+				t.Error(err)
+			}
+		}
+		time.Sleep(ttl)
+		if now := w.c[to].Members(election); len(now) != 3 || !slices.Equal(now, before) {
+			t.Errorf("when the bell rang for others, those in line became %v; they were %v", now, before)
+		}
+	}, "a", "b", "c")
+}
+
+// An operator who rings late that an election is not being moved does not hide a move from candidates
+// that have not heard of it yet.
+func TestBellRingsLateForNoMove(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var all []*process
+		for _, name := range []string{"p", "q"} {
+			p := w.process(name, "a", "b", "c")
+			p.run(election)
+			all = append(all, p)
+		}
+		w.until("both stand in line", time.Minute, func() bool { at := w.at(election); return at != "" && len(w.c[at].Members(election)) == 2 })
+		to := other(w.at(election))
+		if to == "" {
+			to = "a"
+		}
+		keeper := w.keeper()
+		each := func(f func(*memory.Backend)) {
+			for _, p := range all {
+				p.each(keeper, f)
+			}
+		}
+		op := w.process("operator", "a", "b", "c")
+		moved := make(chan error, 1)
+		late := w.ringsLate(func() {
+			each((*memory.Backend).Hide)
+			rung := w.c[keeper].Record(".spread-moves").Version
+			w.wg.Go(func() {
+				ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
+				defer cancel()
+				moved <- op.Move(ctx, election, to, nil)
+			})
+			w.until("the bell rings for the move", time.Minute, func() bool { return w.c[keeper].Record(".spread-moves").Version != rung })
+		})
+		if err := late.Abort(w.ctx, election); err != nil { // there is nothing to abort
+			t.Fatal(err)
+		}
+		each((*memory.Backend).Heal)
+		if err := <-moved; err != nil {
+			t.Error(err)
+		}
+	}, "a", "b", "c")
+}
+
+// A process that hears the bell just after it has read where an election lives reads that again, the
+// second time too.
+func TestBellRingsWhileHomeIsRead(t *testing.T) {
+	for nth := range 2 {
+		inWorld(t, func(t *testing.T, w *world) {
+			op := w.process("operator", "a", "b")
+			at := home(t, op).At
+			to := other(at)
+			vandal, err := w.c[w.keeper()].Client("vandal").Session(w.ctx)
+			if err == nil { // so that the bell says something else when p reads
+				_, err = vandal.Put(w.ctx, ".spread-moves", fmt.Appendf(nil, `{%q:{"at":%q,"to":%q}}`, election, at, to), nil)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.process("q", "a", "b").run(election)
+			w.until("q leads", time.Minute, func() bool { return w.leader(election) == "q" })
+			move := func() {
+				ctx, cancel := context.WithTimeout(w.ctx, 10*time.Second) // who does not know is asked to resign after 20
+				defer cancel()
+				if err := op.Move(ctx, election, to, nil); err != nil {
+					t.Error(err)
+				}
+			}
+			p := w.process("p", "a", "b")
+			reads := 0
+			p.before = func(call, on string) {
+				if call != "got" || on != election+".spread" {
+					return
+				}
+				if reads++; reads != nth+1 {
+					return
+				}
+				rung := w.c[w.keeper()].Record(".spread-moves").Version
+				w.wg.Go(move)
+				w.until("the bell rings", time.Minute, func() bool { return w.c[w.keeper()].Record(".spread-moves").Version != rung })
+				time.Sleep(time.Second) // p hears it
+			}
+			for _, name := range names(10) { // from then on p follows both bells
+				if _, err := p.For(name).Session(w.ctx); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(time.Second)
+			p.run(election)
+			time.Sleep(15 * time.Second)
+		}, "a", "b")
+	}
+}

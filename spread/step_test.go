@@ -1,0 +1,185 @@
+package spread_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/rig/lane"
+	"github.com/succession-dev/succession/memory"
+	"github.com/succession-dev/succession/migrate"
+	"github.com/succession-dev/succession/spread"
+)
+
+// A request to resign that comes late, when another leads, does not end the term of that one.
+func TestResignComesLate(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		stop := w.process("p", "a", "b").run(election)
+		w.until("p leads", time.Minute, func() bool { return w.leader(election) == "p" })
+		w.process("q", "a", "b").run(election)
+		w.until("q waits", time.Minute, func() bool { return len(w.c[w.at(election)].Members(election)) == 2 })
+		op := w.process("operator", "a", "b")
+		late := false
+		op.before = func(call, on string) {
+			if call == "head" && on == election && !late {
+				late = true
+				stop()
+				w.until("q leads", time.Minute, func() bool { return w.leader(election) == "q" })
+			}
+		}
+		if err := op.Move(w.ctx, election, other(w.at(election)), nil); err != nil {
+			t.Fatal(err)
+		}
+		if !late {
+			t.Fatal("nobody was asked to resign")
+		}
+		w.finish(op, election)
+		if n, leads := w.count(election), w.leader(election); n != 2 || leads != "q" {
+			t.Errorf("%q leads, in term %d; want q, in term 2", leads, n)
+		}
+	}, "a", "b")
+}
+
+// Who has just become leader, and does not stand on the new cluster yet, is not asked to resign.
+func TestResignWaitsForNewLeader(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		stop := w.process("p", "a", "b").run(election)
+		w.until("p leads", time.Minute, func() bool { return w.leader(election) == "p" })
+		from := w.at(election)
+		to := other(from)
+		q := w.process("q", "a", "b")
+		q.run(election)
+		w.until("q waits", time.Minute, func() bool { return len(w.c[from].Members(election)) == 2 })
+		moved := make(chan error, 1)
+		op := w.process("operator", "a", "b")
+		w.wg.Go(func() { moved <- op.Move(w.ctx, election, to, nil) })
+		time.Sleep(1900 * time.Millisecond) // p is about to be asked, and q knows of the move
+		q.each(to, func(b *memory.Backend) { b.Delay(80*time.Millisecond, 80*time.Millisecond) })
+		stop()
+		if err := <-moved; err != nil {
+			t.Fatal(err)
+		}
+		if n, leads := w.count(election), w.leader(election); n != 2 || leads != "q" {
+			t.Errorf("%q leads, in term %d; want q, in term 2", leads, n)
+		}
+	}, "a", "b")
+}
+
+// A move that is killed before any of its steps leaves nothing that Abort, or Finish, does not clear
+// away: the election can be moved anywhere afterwards.
+func TestMoveIsKilled(t *testing.T) {
+	for kill, killed := 1, true; killed; kill++ {
+		inWorld(t, func(t *testing.T, w *world) {
+			at := home(t, w.process("first", "a", "b", "c")).At
+			to, third := "b", "c"
+			switch at {
+			case "b":
+				to = "a"
+			case "c":
+				third = "a"
+			}
+			ctx, cancel := context.WithCancel(w.ctx)
+			defer cancel()
+			steps, last := 0, ""
+			op := w.process("killed", "a", "b", "c")
+			var mu sync.Mutex
+			op.before = func(call, on string) {
+				if call == "got" {
+					return
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if steps++; steps == kill {
+					last = call + " " + on
+					op.kill()
+					cancel()
+				}
+			}
+			err := op.Move(ctx, election, to, nil)
+			if killed = last != ""; killed != (err != nil) {
+				t.Fatalf("killed before %q: %v", last, err)
+			}
+			op = w.process("operator", "a", "b", "c")
+			if err := op.Abort(w.ctx, election); errors.Is(err, spread.ErrRefused) {
+				w.finish(op, election)
+			} else if err != nil {
+				t.Errorf("killed before %s: abort: %v", last, err)
+			} else if h, _, err := op.Where(w.ctx, election); err != nil || h != (spread.Home{At: at}) {
+				t.Errorf("killed before %s: it lives on %+v, %v; want %s", last, h, err, at)
+			} else if slices.ContainsFunc(w.c[to].Members(election), func(m backend.Member) bool { return m.Pinned }) {
+				t.Errorf("killed before %s: after the abort the gate stands", last)
+			}
+			for _, to := range []string{third, to, at} {
+				if err := op.Move(w.ctx, election, to, nil); err != nil {
+					t.Errorf("killed before %s: move to %s: %v", last, to, err)
+				}
+				w.finish(op, election)
+			}
+			w.process("p", "a", "b", "c").run(election)
+			w.until("p leads", time.Minute, func() bool { return w.leader(election) == "p" })
+		}, "a", "b", "c")
+	}
+}
+
+// Of two operators who move the election to different clusters at one moment, at most one does, and
+// the other is told so; the election moves on all the same.
+func TestTwoOperators(t *testing.T) {
+	lane.Unraced(t)
+	for delay := range 12 {
+		inWorld(t, func(t *testing.T, w *world) {
+			p := w.process("p", "a", "b", "c")
+			h := home(t, p)
+			p.run(election)
+			w.process("q", "a", "b", "c").run(election)
+			w.until("somebody leads", time.Minute, func() bool { return w.leader(election) != "" })
+			time.Sleep(time.Second)
+			var targets []string
+			for _, name := range []string{"a", "b", "c"} {
+				if name != h.At {
+					targets = append(targets, name)
+				}
+			}
+			errs := make(chan error, 2)
+			for i, to := range targets {
+				op := w.process("operator", "a", "b", "c")
+				w.wg.Go(func() {
+					time.Sleep(time.Duration(i*delay) * 3 * time.Millisecond)
+					ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
+					defer cancel()
+					errs <- op.Move(ctx, election, to, nil)
+				})
+			}
+			done := 0
+			for range targets {
+				if err := <-errs; err == nil {
+					done++
+				} else if !errors.Is(err, spread.ErrRefused) && !errors.Is(err, backend.ErrVersion) && !errors.Is(err, migrate.ErrOther) {
+					t.Errorf("Move: %v", err)
+				}
+			}
+			op := w.process("operator", "a", "b", "c")
+			now, _, err := op.Where(w.ctx, election)
+			if err != nil || done > 1 || done == 1 != (now.To != "") {
+				t.Fatalf("%d operators have moved it; it lives on %+v, %v", done, now, err)
+			}
+			if done == 1 {
+				w.finish(op, election)
+			}
+			now, _, _ = op.Where(w.ctx, election)
+			for _, to := range []string{"a", "b", "c"} {
+				if to == now.At {
+					continue
+				}
+				if err := op.Move(w.ctx, election, to, nil); err != nil {
+					t.Errorf("afterwards, to %s: %v", to, err)
+				}
+				w.finish(op, election)
+			}
+			w.until("somebody leads", time.Minute, func() bool { return w.leader(election) != "" })
+		}, "a", "b", "c")
+	}
+}
