@@ -4,7 +4,9 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/migrate"
@@ -68,5 +70,80 @@ func TestAPausedElectionIsNotMoved(t *testing.T) {
 			t.Error("an election was paused that has moved")
 		}
 		a.end()
+	})
+}
+
+// A pause through both coordinators stands on the old one alone, whatever stands on the new one, and takes no place
+// there that would outlive it.
+func TestAPauseTakesNoPlaceOnTheNewCoordinator(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.begun(onBoth)
+		_, stranger := w.raw(1, "stranger") // behind the gate
+		b, _ := w.backend(onBoth, "ops")
+		defer b.Close()
+		ops := operate.New(b, election, "ops")
+		if err := ops.Pause(w.ctx, "the disk is moved"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(6 * ttl) // longer than anybody has patience
+		if s, err := elect.New(b, election, nil).State(w.ctx); err != nil || !s.Paused {
+			t.Errorf("State: %+v, %v; want that it is paused", s, err)
+		}
+		if err := stranger.Close(w.ctx); err != nil {
+			t.Fatal(err)
+		}
+		if on := w.c[1].Members(election); len(on) != 1 {
+			t.Errorf("on the new coordinator stand %v; want the gate alone", on)
+		}
+		a := w.start(onBoth, "a")
+		old, _ := w.backend(onOld, "another")
+		defer old.Close()
+		if _, err := operate.New(old, election, "another").Resume(w.ctx, nil); err != nil {
+			t.Fatal(err)
+		}
+		w.leads(a)
+		a.end()
+	})
+}
+
+// Who has pinned a member behind a leader that then moves the election is told where that went, and can take the member
+// away, but not the seal.
+func TestAPinnedMemberStaysBehindTheSeal(t *testing.T) {
+	inWorld(t, func(w *world) {
+		op, leader := w.underway(onBoth, "leader")
+		b, _ := w.backend(onBoth, "ops")
+		defer b.Close()
+		s, err := b.Session(w.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := s.Join(w.ctx, election, "gate", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := s.Line(w.ctx, election)
+		if err == nil {
+			err = s.Pin(w.ctx, m.Member, l.Header, l.Version)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.do(op.Cutover, migrate.Moved)
+		if p, err := s.Ahead(w.ctx, m.Member); !errors.Is(err, backend.ErrSealed) {
+			t.Errorf("Ahead: %+v, %v; want that the election has moved", p, err)
+		}
+		for range 2 { // the second time it has gone
+			if err := s.Leave(w.ctx, m.Member); err != nil {
+				t.Errorf("Leave: %v", err)
+			}
+		}
+		on := w.c[0].Members(election)
+		if len(on) != 1 || !on[0].Pinned {
+			t.Fatalf("on the old coordinator stand %v; want the seal alone", on)
+		}
+		if err := s.Leave(w.ctx, on[0]); !errors.Is(err, backend.ErrDenied) {
+			t.Errorf("Leave of the seal: %v", err)
+		}
+		leader.end()
 	})
 }

@@ -208,7 +208,7 @@ var choiceRules = []engine.Rule{{
 	},
 }, {
 	ID: "Choice.pause", Title: "nobody leads while the election is paused",
-	Text:  "An operator pauses an election. Its leader is told, with a LostError because of ErrAsked. Nobody wins for half a TTL, and no foreign client is first; State says who has paused it and why. After Resume, the next in line wins soon, with a larger token.",
+	Text:  "An operator pauses an election. Its leader is told, with a LostError because of ErrAsked. Nobody wins for half a TTL, and no foreign client is first; State says who has paused it and why. After Resume by another client, the next in line wins soon, with a larger token.",
 	Needs: []engine.Fault{engine.Records, engine.Pins}, Check: func(t *engine.Trial) {
 		cs := t.Clients(4)
 		term := cs[0].Leads()
@@ -231,7 +231,7 @@ var choiceRules = []engine.Rule{{
 		if err != nil || !s.Vacant() || !s.Paused || s.Gate.Value != "a rule" {
 			t.Fatalf("State of the paused election returned %+v, %v", s, err)
 		}
-		_, err = op.Resume(t.Ctx, nil)
+		_, err = cs[2].Elect().Resume(t.Ctx, nil)
 		t.Want("Resume", err)
 		if next := second.Wins(t.Soon()); next.Token() <= term.Token() {
 			t.Fatalf("token %d after %d", next.Token(), term.Token())

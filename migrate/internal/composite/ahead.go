@@ -37,6 +37,9 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (pl backend.Place
 		return backend.Place{}, err
 	}
 	defer c.turn.release()
+	if s.owned(m) == nil { // it has left meanwhile, or was pinned
+		return s.strangerAhead(ctx, m)
+	}
 	sd := c.now().side()
 	pl, err = s.aheadOn(ctx, c, sd)
 	if err != nil {

@@ -3,6 +3,7 @@ package composite
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
@@ -23,8 +24,8 @@ func (s *session) Leave(ctx context.Context, m backend.Member) (err error) {
 	return s.quit(ctx, c)
 }
 
-// leaveStranger removes a member that this session did not join. It does not remove a gate or a
-// seal.
+// leaveStranger removes a member that this session did not join. It does not remove the gate or the seal of
+// a migration, which is the first that is pinned.
 func (s *session) leaveStranger(ctx context.Context, m backend.Member) error {
 	m, sd := untag(m)
 	part, err := s.use(sd)
@@ -38,7 +39,7 @@ func (s *session) leaveStranger(ctx context.Context, m backend.Member) error {
 	if err != nil {
 		return err
 	}
-	if i := protocol.Index(l.Members, m); i >= 0 && l.Members[i].Pinned {
+	if i := slices.IndexFunc(l.Members, func(o backend.Member) bool { return o.Pinned }); i >= 0 && protocol.Same(l.Members[i], m) {
 		if gate, ok := protocol.Gate(l); l.Header.Sealed != "" || ok && protocol.Same(gate, m) {
 			return fmt.Errorf("%w: %s is the gate or the seal of a migration; abort that instead", backend.ErrDenied, m.Key)
 		}
@@ -66,10 +67,15 @@ func (s *session) quit(ctx context.Context, c *candidacy) error {
 			return err
 		}
 	}
+	s.forget(c)
+	return nil
+}
+
+// forget makes the candidacy's member one that is not the session's own. The caller has the candidacy's turn.
+func (s *session) forget(c *candidacy) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.candidacies, identity(c.as))
-	return nil
 }
 
 // quitSide removes the candidacy's member on one coordinator, if it has one there.
@@ -116,16 +122,24 @@ func (s *session) endNotGivenBack(err error) {
 	s.end(fmt.Errorf("%w: a member could not be given back: %w", backend.ErrSessionEnded, err))
 }
 
-// Pin makes a member permanent where it stands; see [backend.Session].
+// Pin makes a member permanent where it stands; see [backend.Session]. A candidacy that stands on one
+// coordinator alone, like the gate of a pause, is none from then on: its member outlives the session,
+// and must not take a place on To, where others would wait for it, nor be removed when the election
+// moves. For Ahead, Gone and Leave it is then as if another session had joined it.
 func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) (err error) {
 	defer s.told("pin", m.Line, &err)
-	var sd protocol.Side
-	if c := s.owned(m); c != nil {
+	c := s.owned(m)
+	m, sd := untag(m)
+	alone := false
+	if c != nil {
+		if err := c.turn.take(ctx); err != nil {
+			return err
+		}
+		defer c.turn.release()
 		st := c.now()
 		sd = st.side()
 		m = st.at[sd]
-	} else {
-		m, sd = untag(m)
+		alone = st.at[1-sd].Key == ""
 	}
 	plain, ok := untagVersion(sd, at)
 	part, err := s.use(sd)
@@ -135,5 +149,9 @@ func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, a
 	case !ok:
 		return errOtherSide
 	}
-	return part.Pin(ctx, m, h, plain)
+	if err = part.Pin(ctx, m, h, plain); err == nil && alone {
+		s.unmark(ctx, c)
+		s.forget(c)
+	}
+	return err
 }
