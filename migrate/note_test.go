@@ -3,11 +3,13 @@ package migrate_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/migrate"
 )
@@ -262,4 +264,144 @@ func TestFenceOutlivesTheMovedElection(t *testing.T) {
 		w.leads(n) // and its token is larger; see began
 		n.end()
 	})
+}
+
+// A deaf backend does not hear that its first write of the record was done.
+type deaf struct {
+	backend.Backend
+	record string
+	hears  error // instead
+	lost   *atomic.Bool
+}
+
+type deafSession struct {
+	backend.Session
+	b deaf
+}
+
+func (b deaf) Session(ctx context.Context) (backend.Session, error) {
+	s, err := b.Backend.Session(ctx)
+	return deafSession{s, b}, err
+}
+
+func (s deafSession) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
+	v, err := s.Session.Put(ctx, name, value, cond)
+	if err == nil && name == s.b.record && s.b.lost.CompareAndSwap(false, true) {
+		return 0, s.b.hears
+	}
+	return v, err
+}
+
+// writesAlone has a leader of the new coordinator alone, who finds what was carried over, write the record.
+func (w *world) writesAlone(record, value string) {
+	w.t.Helper()
+	n := w.start(onNew, "n")
+	w.leads(n)
+	w.guardsAs(n, record, value)
+	n.end()
+}
+
+// keepsNewer checks that a leader with both coordinators overwrites nothing that one of the new coordinator alone has
+// written in the record, but reads it, after one refused write at most.
+func (w *world) keepsNewer(record, value string) {
+	w.t.Helper()
+	q := w.start(onBoth, "q")
+	w.leads(q)
+	s, err := q.b.Session(w.ctx)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	r, err := s.Get(w.ctx, record)
+	if err == nil && string(r.Value) != value {
+		if _, err = q.term.Put(w.ctx, record, []byte("by what it was"), r.Version); errors.Is(err, backend.ErrVersion) {
+			r, err = s.Get(w.ctx, record)
+		}
+	}
+	if err != nil || string(r.Value) != value || string(w.c[1].Record(record).Value) != value {
+		w.t.Errorf("the leader reads %q, %v, and on the new coordinator is %q; want %q", r.Value, err, w.c[1].Record(record).Value, value)
+	}
+	q.end()
+}
+
+// Finish carries a record over, and crashes, or does not hear that it has. Then a leader of the new coordinator alone
+// writes the record. That is never undone, and who finishes again makes the record known.
+func TestLostAnswerOfFinish(t *testing.T) {
+	for _, tt := range []struct {
+		crash, again bool
+	}{{}, {crash: true}, {crash: true, again: true}} {
+		inWorld(t, func(w *world) {
+			op, p := w.underway(onBoth, "p")
+			id := w.do(op.Status, migrate.Begun).ID
+			w.guardsAs(p, record, "1")
+			p.end()
+			m, raw := w.raw(0, "leader")
+			w.seals(raw, m, id)
+			o := &migrate.Options{From: oldURL, To: newURL}
+			poor := migrate.New(w.c[0].Client("poor"), unwritable{w.c[1].Client("poor")}, o)
+			defer poor.Close()
+			w.refuses(poor.Finish, migrate.ErrRefused, record)
+			to := deaf{w.c[1].Client("deaf"), record, backend.ErrUnavailable, new(atomic.Bool)}
+			if tt.crash {
+				to.hears = errCrashed
+			}
+			b := migrate.New(w.c[0].Client("deaf"), to, o)
+			defer b.Close()
+			if tt.crash {
+				w.refuses(b.Finish, errCrashed)
+			} else {
+				w.do(b.Finish, migrate.Moved)
+			}
+			w.reads(onNew, "1")
+			w.writesAlone(record, "2")
+			if tt.again {
+				w.do(op.Finish, migrate.Moved)
+			}
+			if tt.again || !tt.crash {
+				w.reads(onBoth, "2")
+			}
+			w.keepsNewer(record, "2")
+		})
+	}
+}
+
+// The same holds for the leader's first write of a record after the cutover, whether it reaches the old coordinator then
+// or not.
+func TestLostAnswerOfTheFirstWrite(t *testing.T) {
+	for _, reaches := range []bool{true, false} {
+		inWorld(t, func(w *world) {
+			old := w.c[0].Client("p")
+			b := migrate.New(old, deaf{w.c[1].Client("p"), unguarded, errCrashed, new(atomic.Bool)}, &migrate.Options{From: oldURL, To: newURL})
+			defer b.Close()
+			w.writes(0, unguarded, "1")
+			op := w.begun(onBoth)
+			term, err := elect.New(b, election, nil).Campaign(w.ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.do(op.Cutover, migrate.Moved)
+			at := backend.Any
+			if reaches {
+				s, err := b.Session(w.ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r, err := s.Get(w.ctx, unguarded)
+				if err != nil {
+					t.Fatal(err)
+				}
+				at = r.Version
+			} else {
+				old.Cut()
+				time.Sleep(3 * ttl)
+			}
+			if _, err := term.Put(w.ctx, unguarded, []byte("1a"), at); !errors.Is(err, errCrashed) {
+				t.Fatalf("a write that is done before the crash: %v", err)
+			}
+			if err := term.Resign(w.ctx); err != nil {
+				t.Fatal(err)
+			}
+			w.writesAlone(unguarded, "2")
+			w.keepsNewer(unguarded, "2")
+		})
+	}
 }

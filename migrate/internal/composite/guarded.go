@@ -134,7 +134,8 @@ func Claim(ctx context.Context, part backend.Session, election string, m backend
 		return fmt.Errorf("%w record %s: %s says that it goes with the election %q; if it does not, delete that record",
 			backend.ErrInvalid, name, naming.Beside(name, noteSuffix), n.Election)
 	}
-	return note{Record: name, Election: election}.write(ctx, part, at, m)
+	_, err = note{Record: name, Election: election}.write(ctx, part, at, m)
+	return err
 }
 
 // AddGuarded adds names to the list of one coordinator, while m stands there, and returns the list.
@@ -205,7 +206,8 @@ func unclaimed(election, name string) error {
 }
 
 // Left returns the records that leaders of the election guarded on From, and its history, if they
-// are not on To although the migration with the ID has moved the election.
+// are not on To although the migration with the ID has moved the election, or if somebody has announced that
+// he carries them over, and has not written that they are on To.
 func Left(ctx context.Context, from, to backend.Session, election, id string) (names []string, err error) {
 	g, err := ReadGuarded(ctx, from, election)
 	if err != nil {
@@ -220,7 +222,8 @@ func Left(ctx context.Context, from, to backend.Session, election, id string) (n
 		if err != nil {
 			return nil, err
 		}
-		if n == (note{Record: name, Election: election, Migration: id}) {
+		done := note{Record: name, Election: election, Migration: id}
+		if n == done {
 			continue // the record may have been deleted since
 		}
 		var r [2]backend.Record
@@ -229,7 +232,7 @@ func Left(ctx context.Context, from, to backend.Session, election, id string) (n
 				return nil, err
 			}
 		}
-		if r[protocol.From].Version != backend.Absent && r[protocol.To].Version == backend.Absent {
+		if r[protocol.From].Version != backend.Absent && (r[protocol.To].Version == backend.Absent || n.announces(done)) {
 			names = append(names, name)
 		}
 	}
@@ -246,19 +249,7 @@ func CarryLate(ctx context.Context, from, to backend.Session, election, name, id
 			return unclaimed(election, name)
 		}
 	}
-	old, err := from.Get(ctx, name)
-	if err != nil || old.Version == backend.Absent {
-		return err
-	}
-	if err := carries(name, old); err != nil {
-		return err
-	}
-	_, at, err := noteOf(ctx, to, name)
-	if err != nil {
-		return err
-	}
-	if _, err := to.Put(ctx, name, old.Value, &backend.If{Version: backend.Absent}); err != nil {
-		return err // ErrVersion: somebody was faster, and has carried it over
-	}
-	return note{Record: name, Election: election, Migration: id}.write(ctx, to, at, backend.Member{})
+	return again.Try(ctx, written, func() error {
+		return carryOver(ctx, from, to, backend.Member{}, note{Record: name, Election: election, Migration: id}, false, false)
+	})
 }

@@ -21,15 +21,40 @@ import (
 //
 // A record is carried over on condition that the gate stands or, later, that the leader's member
 // does. A record on To without such a note, or with the note of an earlier migration, was left
-// there when the election was last on To, or by a write that failed: From's record counts.
+// there when the election was last on To: From's record counts.
+//
+// Who carries a record over may end before each request, or miss an answer. Therefore it first
+// announces what it is about to do, in the note, with the version that To's record has then. If the
+// record has another version later, it was carried over, and perhaps written since by clients of To
+// alone, which know no notes: To's record counts, and only the note is to be completed.
 const noteSuffix = naming.Note
 
 // A note says with which election a record goes, and by which migration it has come; Migration is
-// empty as long as it has not moved.
+// empty as long as it has not moved. Over is the version of To's record that is about to be
+// replaced, for an announcement; otherwise 0.
 type note struct {
-	Record    string `json:"record"`
-	Election  string `json:"election"`
-	Migration string `json:"migration"`
+	Record    string          `json:"record"`
+	Election  string          `json:"election"`
+	Migration string          `json:"migration"`
+	Over      backend.Version `json:"over,omitempty"`
+}
+
+// announces reports whether n announces that the record goes with the election as in done.
+func (n note) announces(done note) bool {
+	over := n.Over
+	n.Over = 0
+	return over != 0 && n == done
+}
+
+// announce announces that To's record, which is now, is about to be replaced, unless was, the record's
+// note with the version at, announces it. It returns the version that the note has then. n is the note
+// that says that To's record counts.
+func (n note) announce(ctx context.Context, to backend.Session, now backend.Record, was note, at backend.Version, m backend.Member) (backend.Version, error) {
+	if was.announces(n) {
+		return at, nil
+	}
+	n.Over = now.Version
+	return n.write(ctx, to, at, m)
 }
 
 // noteOf reads the note of a record, and its version.
@@ -51,20 +76,20 @@ func parseNote(value []byte, name string) note {
 	return n
 }
 
-// write writes the note if it still has the version and m stands. It succeeds, too, if the same note is there by
-// then: another process wrote it at the same time, or an earlier try did, whose answer was lost.
-func (n note) write(ctx context.Context, to backend.Session, at backend.Version, m backend.Member) error {
+// write writes the note if it still has the version and m stands, and returns the note's new version. It succeeds, too, if
+// the same note is there by then: another process wrote it at the same time, or an earlier try did, whose answer was lost.
+func (n note) write(ctx context.Context, to backend.Session, at backend.Version, m backend.Member) (backend.Version, error) {
 	value, err := json.Marshal(n)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	_, err = to.Put(ctx, naming.Beside(n.Record, noteSuffix), value, &backend.If{Version: at, Member: m})
+	v, err := to.Put(ctx, naming.Beside(n.Record, noteSuffix), value, &backend.If{Version: at, Member: m})
 	if errors.Is(err, backend.ErrVersion) {
-		if now, _, gerr := noteOf(ctx, to, n.Record); gerr == nil && now == n {
-			return nil
+		if now, at, gerr := noteOf(ctx, to, n.Record); gerr == nil && now == n {
+			return at, nil
 		}
 	}
-	return err
+	return v, err
 }
 
 // movedBy returns the ID of the migration that brought the election to To; "" if it is on From.
@@ -129,7 +154,7 @@ func (s *session) keeper(ctx context.Context, name string) (protocol.Side, backe
 		if err != nil {
 			return protocol.To, 0, err
 		}
-		if id != "" && id == n.Migration {
+		if id != "" && id == n.Migration && n.Over == 0 {
 			return protocol.To, at, nil
 		}
 	}
@@ -149,29 +174,39 @@ func (s *session) keeping(ctx context.Context, sd protocol.Side) (backend.Sessio
 
 // carry is for a record that the cutover did not know of. It carries the record over to To, where
 // the candidacy's election is, before its leader writes it there. A write that names no version
-// overwrites From's value, and does not need From: then the caller writes the note itself, after
-// the value. Until there is a note, From's record counts.
+// overwrites From's value, and does not need From: then carry announces that write, and the caller
+// writes the note itself, after the value. Until there is a note, From's record counts.
 func (s *session) carry(ctx context.Context, c *candidacy, name string, needed bool) (writeNote func() error, err error) {
 	id, err := s.movedBy(ctx, c.line)
 	if err != nil {
 		return nil, err
 	}
-	was, at, err := noteOf(ctx, s.to(), name)
+	to, m := s.to(), c.now().at[protocol.To]
 	want := note{Record: name, Election: c.line, Migration: id}
+	was, at, err := noteOf(ctx, to, name)
 	if err != nil || id == "" || was == want {
 		return nil, err
 	}
-	to, m := s.to(), c.now().at[protocol.To]
 	if err = s.fromOver(); err == nil || needed {
 		var from backend.Session
 		if from, err = s.keeping(ctx, protocol.From); err == nil {
 			err = s.notEnded(carryOver(ctx, from, to, m, want, false, true))
 		}
 	}
-	if err != nil && !needed {
-		return func() error { return want.write(ctx, to, at, m) }, nil
+	if err == nil || needed {
+		return nil, err
 	}
-	return nil, err
+	if was, at, err = noteOf(ctx, to, name); err != nil || was == want { // carryOver may have written it
+		return nil, err
+	}
+	now, err := to.Get(ctx, name)
+	if err == nil {
+		at, err = want.announce(ctx, to, now, was, at, m)
+	}
+	return func() error {
+		_, err := want.write(ctx, to, at, m)
+		return err
+	}, err
 }
 
 // carries fails if a record is the header of an election, on one side or the other. Candidates
@@ -189,35 +224,46 @@ func carries(name string, states ...backend.Record) error {
 // carryOver copies a record from From to To and writes its note, on condition that m stands on To.
 // If From has no such record, carryOver removes To's record if it was left there: if left is set,
 // or the note names an earlier migration. If there is nothing to copy and nothing to remove, it
-// writes the note only if always is set.
+// writes the note only if always is set. Without m it replaces no record on To.
 func carryOver(ctx context.Context, from, to backend.Session, m backend.Member, want note, left, always bool) error {
+	// The note is read before the record: if somebody else carries the record over meanwhile, he writes
+	// the note, and then it is not written here.
+	was, at, err := noteOf(ctx, to, want.Record)
+	if err != nil || was == want {
+		return err
+	}
 	old, err := from.Get(ctx, want.Record)
 	if err != nil {
 		return err
 	}
-	// The record is read before its note: while there is no note, nobody has written the record.
 	now, err := to.Get(ctx, want.Record)
 	if err != nil {
-		return err
-	}
-	was, at, err := noteOf(ctx, to, want.Record)
-	if err != nil || was == want {
 		return err
 	}
 	if err := carries(want.Record, old, now); err != nil {
 		return err
 	}
-	cond := &backend.If{Version: now.Version, Member: m}
+	stands := now.Version != backend.Absent
 	switch {
-	case old.Version != backend.Absent:
-		_, err = to.Put(ctx, want.Record, old.Value, cond)
-	case (left || was.Migration != "") && now.Version != backend.Absent:
-		err = to.Delete(ctx, want.Record, cond)
+	case was.announces(want) && was.Over != now.Version: // carried over already
+	case stands && m == (backend.Member{}):
+		return nil
+	case old.Version != backend.Absent, stands && (left || was.Migration != ""):
+		if at, err = want.announce(ctx, to, now, was, at, m); err != nil {
+			return err
+		}
+		cond := &backend.If{Version: now.Version, Member: m}
+		if old.Version != backend.Absent {
+			_, err = to.Put(ctx, want.Record, old.Value, cond)
+		} else {
+			err = to.Delete(ctx, want.Record, cond)
+		}
+		if err != nil {
+			return err
+		}
 	case !always:
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	return want.write(ctx, to, at, m)
+	_, err = want.write(ctx, to, at, m)
+	return err
 }
