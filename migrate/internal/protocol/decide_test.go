@@ -400,6 +400,11 @@ func TestRecords(t *testing.T) {
 		t.Errorf("moved: %+v, %t", got, ok)
 	}
 	asked.Acknowledged, asked.Resign = 9, 8
+	from.Choice = header.Choice{Readiness: true, Site: "north", Wish: header.Wish{Key: "m", Position: 7}, Gate: 3}
+	asked.Choice = header.Choice{Ranked: true, Site: "south"} // of when the election was last there
+	if got, _ := protocol.MovedOf(from, asked); got.Choice != (header.Choice{Readiness: true, Ranked: true, Site: "north"}) {
+		t.Errorf("who is to lead is %+v", got.Choice)
+	}
 	if got, _ := protocol.MovedOf(from, asked); got.Acknowledged != 9 || got.Resign != 8 || got.Asked != "there" {
 		t.Errorf("moved, with newer numbers there: %+v", got)
 	}

@@ -132,6 +132,10 @@ func MovedOf(from, to header.Header) (header.Header, bool) {
 		return to, false
 	}
 	to.Migration.Step, to.Migration.Gate = StepMoved, 0
+	// What the leader, who leads on, has noted of the candidates. A wish and the gate of a pause name members of From.
+	to.Choice.Readiness = to.Choice.Readiness || from.Choice.Readiness
+	to.Choice.Ranked = to.Choice.Ranked || from.Choice.Ranked
+	to.Choice.Site = cmp.Or(from.Choice.Site, to.Choice.Site)
 	to.Acknowledged = max(to.Acknowledged, from.Acknowledged)
 	if from.Resign > to.Resign {
 		to.Resign, to.Asked = from.Resign, from.Asked
