@@ -110,10 +110,23 @@ func (s *session) movedBy(ctx context.Context, election string) (string, error) 
 	return "", nil
 }
 
+// unreadyOf returns the election of which the name is that of a record about candidates that are not ready, or the folder of these
+// records. They are where the election is, and do not move: each is about a member there.
+func unreadyOf(name string) (election string, ok bool) {
+	if election, ok = strings.CutSuffix(name, naming.Unready); !ok {
+		election, _, ok = naming.UnreadyMember(name)
+	}
+	return election, ok && election != ""
+}
+
 // keeper says which coordinator keeps a record: the header of an election is where the election is,
 // a record that a leader guards follows as said above, and any other stays on From. It also returns
 // the version of the record's note, which changes when the record is carried over.
 func (s *session) keeper(ctx context.Context, name string) (protocol.Side, backend.Version, error) {
+	if election, ok := unreadyOf(name); ok {
+		sd, _, err := s.keeper(ctx, election)
+		return sd, 0, err
+	}
 	if election, ok := strings.CutSuffix(name, naming.Fence); ok {
 		n, _, err := noteOf(ctx, s.to(), name)
 		if err == nil && n.Election == "" {

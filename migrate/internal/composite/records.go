@@ -113,7 +113,7 @@ func (s *session) target(ctx context.Context, name string, cond *backend.If) (t 
 		} else if t.side == protocol.From {
 			err = s.unsealed(ctx, c)
 		}
-		if err == nil && name != c.line && name != naming.OfElection(c.line, naming.Fence) {
+		if _, unready := unreadyOf(name); err == nil && !unready && name != c.line && name != naming.OfElection(c.line, naming.Fence) {
 			t.note, err = s.guard(ctx, c, name, t.cond.Version != backend.Any)
 			err = unsettled(err)
 		}
@@ -201,9 +201,20 @@ func unsettled(err error) error {
 
 // List returns the names of the records directly under dir; see [backend.Session].
 // It returns the records of From and of To, each once: a record that To keeps may have left its old
-// value on From.
+// value on From. The records about candidates that are not ready are those where the election is.
 func (s *session) List(ctx context.Context, dir string) (shown []string, err error) {
 	defer s.told("list", dir, &err)
+	if election, ok := unreadyOf(dir); ok {
+		sd, _, err := s.keeper(ctx, election)
+		if err != nil {
+			return nil, err
+		}
+		part, err := s.keeping(ctx, sd)
+		if err != nil {
+			return nil, err
+		}
+		return part.List(ctx, dir)
+	}
 	var names [2][]string
 	var errs [2]error
 	Both(func(sd protocol.Side) {
