@@ -415,6 +415,52 @@ func TestRightTakenAway(t *testing.T) {
 	}
 }
 
+// A leader that may not watch its own member any more would not be told if an operator removed it. So its session ends, although it
+// could be renewed, and the error says why. The same holds for who watches by Gone.
+func TestRightOfLeaderTakenAway(t *testing.T) {
+	t.Parallel()
+	c := newSecured(t)
+	c.ttl = ttl
+	narrowed := func(t *testing.T, run func(b *consul.Backend, s backend.Session, narrow func())) {
+		t.Parallel()
+		tok := c.token(t, wide...)
+		b := c.openAs(t, tok.SecretID)
+		s := sessionOf(t, b)
+		run(b, s, func() {
+			tok.Policies = c.token(t, `session "succession" { policy = "write" }`).Policies
+			if _, _, err := c.root.ACL().TokenUpdate(tok, nil); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if err := ended(t, s, 4*ttl); !errors.Is(err, backend.ErrDenied) {
+			t.Errorf("the session has ended because of %v", err)
+		}
+	}
+	t.Run("Campaign", func(t *testing.T) {
+		var term *elect.Term
+		narrowed(t, func(b *consul.Backend, _ backend.Session, narrow func()) {
+			var err error
+			if term, err = elect.New(b, "led", nil).Campaign(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			narrow()
+		})
+		<-term.Context().Done()
+		_ = term.Resign(t.Context()) // its session has ended
+	})
+	t.Run("Gone", func(t *testing.T) {
+		narrowed(t, func(_ *consul.Backend, s backend.Session, narrow func()) {
+			m := join(t, s, "watched", "")
+			narrow()
+			go func() {
+				for s.Err() == nil && t.Context().Err() == nil {
+					_ = s.Gone(t.Context(), m)
+				}
+			}()
+		})
+	})
+}
+
 // The holder of a token that sees only its own member would lead beside everybody else.
 func TestFilteredLine(t *testing.T) {
 	t.Parallel()

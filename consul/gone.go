@@ -2,6 +2,7 @@ package consul
 
 import (
 	"context"
+	"time"
 
 	"github.com/hashicorp/consul/api"
 
@@ -12,11 +13,13 @@ import (
 // Gone blocks until m has gone; see [backend.Session]. It waits with a blocking query on
 // the key of m alone, and wakes for no other key. At rest that costs Consul three
 // requests in four TTL, or in a minute if that is shorter.
-func (s *session) Gone(ctx context.Context, m backend.Member) error {
+func (s *session) Gone(ctx context.Context, m backend.Member) (err error) {
 	key, err := s.b.o.memberPath(m)
 	if err != nil {
 		return err
 	}
+	begun := time.Now()
+	defer func() { s.watched(key, m, begun, err) }()
 	ctx = urgent(ctx)
 	wait := s.b.o.patience()
 	index := m.Position

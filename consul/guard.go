@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -68,6 +69,16 @@ func (s *session) proven(key string, position uint64) {
 				kit.Notify(s.doubted)
 			}
 		}
+	}
+}
+
+// watched is called when a watch of m has ended, which began at begun. If m is of this session, and could not be watched for a whole
+// TTL, watched ends the session; see [kit.Blind].
+func (s *session) watched(key string, m backend.Member, begun time.Time, err error) {
+	tooLong := false
+	s.know(key, m.Position, func(at *standing) { tooLong = at.blind.Watched(begun, err, s.b.o.TTL) })
+	if tooLong {
+		s.End(fmt.Errorf("for %v it was denied to watch its member %w", s.b.o.TTL, kit.About(m, err)))
 	}
 }
 

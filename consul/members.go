@@ -1,5 +1,7 @@
 package consul
 
+import "github.com/succession-dev/succession/backend/kit"
+
 // standing has what is known of a member of this session that stands, or is about to.
 type standing struct {
 	position uint64 // 0 until the member stands
@@ -8,6 +10,7 @@ type standing struct {
 	marks    bool   // the line is long: see [session.removal]
 	leaves   bool   // Leave has been called
 	doubtful bool   // another request to create it may be under way
+	blind    kit.Blind
 }
 
 // stand notes that a member of this session stands under the key, or is about to: then position is 0. doubtful

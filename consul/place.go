@@ -14,7 +14,7 @@ import (
 // WatchPlace blocks until m stands otherwise than p says; see [backend.Session]. It waits with blocking
 // queries; see [placeWatch]. The session notices the rest for all waiters: that m has gone while it waits, and
 // changes that a query has missed; see [session.guard].
-func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
+func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) (err error) {
 	if err := kit.BeforeWatch(ctx, p); err != nil {
 		return err
 	}
@@ -25,6 +25,8 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 	if p.First {
 		ctx, w.lost = context.WithCancelCause(ctx)
 		defer w.lost(nil)
+		begun := time.Now()
+		defer func() { s.watched(w.own, m, begun, err) }()
 	}
 	ctx = urgent(ctx)
 	s.enlist(&w.waiter)
