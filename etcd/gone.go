@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -13,8 +14,8 @@ import (
 
 // Gone blocks until m has gone; see [backend.Session].
 func (s *session) Gone(ctx context.Context, m backend.Member) error {
-	key := s.b.member(m)
-	return s.await(ctx, watching{
+	key, begun := s.b.member(m), time.Now()
+	err := s.await(ctx, watching{
 		create: []*pb.WatchCreateRequest{watchKey(key, noPut)},
 		look: func(ctx context.Context) (bool, int64, error) {
 			resp, err := s.read(ctx, clientv3.OpGet(key, clientv3.WithKeysOnly()))
@@ -27,6 +28,8 @@ func (s *session) Gone(ctx context.Context, m backend.Member) error {
 		// m stood when look read, so any later deletion of the key is that of m.
 		seen: func(*mvccpb.Event) verdict { return done },
 	})
+	s.watched(m, begun, err)
+	return err
 }
 
 // WatchLine blocks until other members stand in the line than in after; see

@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -84,6 +85,7 @@ func (s *session) join(ctx context.Context, line, value string, shared bool, loo
 type taken struct {
 	position uint64 // of the member that stands there; 0 while that is not known
 	doubtful bool   // a request to create a member there may still be on its way
+	blind    kit.Blind
 }
 
 // errTaken says that the key exists and belongs to somebody else.
@@ -229,6 +231,18 @@ func (s *session) occupy(m backend.Member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.taken[m.Line+"/"+m.Key].position = m.Position
+}
+
+// watched is called when a watch of m has ended, which began at begun. If m is of this session, and could not be watched for a whole
+// TTL, watched ends the session; see [kit.Blind].
+func (s *session) watched(m backend.Member, begun time.Time, err error) {
+	s.mu.Lock()
+	held := s.taken[m.Line+"/"+m.Key]
+	tooLong := held != nil && held.position == m.Position && held.blind.Watched(begun, err, s.ttl)
+	s.mu.Unlock()
+	if tooLong {
+		s.End(fmt.Errorf("for %v it was denied to watch its member %w", s.ttl, kit.About(m, err)))
+	}
 }
 
 // free lets Join use the name again, unless there is doubt about it. It reports whether

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -18,8 +19,11 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 	if err := kit.BeforeWatch(ctx, p); err != nil {
 		return err
 	}
-	removed := false
+	begun, first, removed := time.Now(), p.First, false
 	err := s.await(ctx, s.placeWatch(m, p, &removed))
+	if first {
+		s.watched(m, begun, err)
+	}
 	if err == nil && removed {
 		s.follow(m)
 		return backend.ErrNotMember

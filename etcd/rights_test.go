@@ -179,6 +179,47 @@ func TestLeastRights(t *testing.T) {
 	})
 }
 
+// A leader that may not watch its own member any more would not be told if an operator removed it. So its session ends, although its
+// lease could be kept alive, and the error says why. The same holds for who watches by Gone.
+func TestRightOfLeaderTakenAway(t *testing.T) {
+	t.Parallel()
+	issuer := certs.New(t, "authority")
+	cert, key := issue(t, issuer, "root")
+	server := coordtest.NewEtcd(t, &coordtest.EtcdOptions{
+		CertFile: cert, KeyFile: key, ClientCAFile: issuer.File, Args: []string{"--bcrypt-cost=4"},
+	})
+	operator := rootOf(t, server, issuer.File, cert, key)
+	for by, watch := range map[string]func(context.Context, backend.Session, backend.Member) error{
+		"place": func(ctx context.Context, s backend.Session, m backend.Member) error {
+			p, err := s.Ahead(ctx, m)
+			if err != nil {
+				p = backend.Place{First: true, Token: m.Position} // it stood first before
+			}
+			return s.WatchPlace(ctx, m, &p)
+		},
+		"gone": func(ctx context.Context, s backend.Session, m backend.Member) error { return s.Gone(ctx, m) },
+	} {
+		t.Run(by, func(t *testing.T) {
+			t.Parallel()
+			s, err := openFor(t, ttl, server, operator, issuer, by, []grant{{"read", "app/", true}, {"write", "app/", true}}).Session(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := lead(t, s, by)
+			// It may still write the key, which it takes to keep the lease alive.
+			check(t)(operator.RoleGrantPermission(t.Context(), by, "app/", clientv3.GetPrefixRangeEnd("app/"), permissions["write"]))
+			for ctx := within(t, time.Minute); s.Err() == nil; {
+				if err := watch(ctx, s, m); !errors.Is(err, backend.ErrDenied) && !errors.Is(err, backend.ErrSessionEnded) {
+					t.Fatalf("the watch ended with %v", err)
+				}
+			}
+			if err := s.Err(); !errors.Is(err, backend.ErrDenied) {
+				t.Errorf("the session has ended because of %v", err)
+			}
+		})
+	}
+}
+
 // neighbours makes one session wait at a key that it may read, and again and again at one
 // that it may not. Both watches share a stream.
 func neighbours(t *testing.T, b backend.Backend) {
@@ -258,6 +299,12 @@ func tlsOf(t *testing.T, ca, cert, key string) *tls.Config {
 // password. It opens a backend as that user.
 func openAs(t *testing.T, server *coordtest.Etcd, operator *clientv3.Client, issuer *certs.Certificate, user string, role []grant) backend.Backend {
 	t.Helper()
+	return openFor(t, time.Minute, server, operator, issuer, user, role)
+}
+
+// openFor is openAs with another session time.
+func openFor(t *testing.T, ttl time.Duration, server *coordtest.Etcd, operator *clientv3.Client, issuer *certs.Certificate, user string, role []grant) backend.Backend {
+	t.Helper()
 	check(t)(operator.RoleAdd(t.Context(), user))
 	ops := make(map[grant][]string) // etcd knows one right for each range
 	for _, g := range role {
@@ -275,7 +322,7 @@ func openAs(t *testing.T, server *coordtest.Etcd, operator *clientv3.Client, iss
 	check(t)(operator.UserAddWithOptions(t.Context(), user, "", &clientv3.UserAddOptions{NoPassword: true}))
 	check(t)(operator.UserGrantRole(t.Context(), user, user))
 	cert, key := issue(t, issuer, user)
-	b, err := succession.Connect(t.Context(), "etcd://"+server.Addrs()[0]+"/app?ttl=1m&connect="+opening.String()+"&ca-file="+issuer.File+"&cert-file="+cert+"&key-file="+key)
+	b, err := succession.Connect(t.Context(), "etcd://"+server.Addrs()[0]+"/app?ttl="+ttl.String()+"&connect="+opening.String()+"&ca-file="+issuer.File+"&cert-file="+cert+"&key-file="+key)
 	if err != nil {
 		t.Fatal(err)
 	}
