@@ -1,7 +1,17 @@
 package consul_test
 
 import (
+	"encoding/pem"
+	"io"
+	"log"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -58,4 +68,98 @@ func TestSilentAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.returns(t, ttl)
+}
+
+// An agent that has lost the servers answers on, at once or after it has held the request for a while. At the same name there is
+// another agent, and that is found, in time for the session, by all that is asked.
+func TestSickAgent(t *testing.T) {
+	t.Parallel()
+	const ttl = 2 * ttl
+	addr := server(t)
+	for name, hold := range map[string]time.Duration{"at-once": 0, "held": ttl / 2} {
+		for _, scheme := range []string{"http", "https"} {
+			t.Run(name+" "+scheme, func(t *testing.T) {
+				t.Parallel()
+				var sick atomic.Value // the host of the agent that is sick
+				sick.Store("")
+				agent := func(host string) *httptest.Server {
+					forward := &httputil.ReverseProxy{
+						Rewrite:  func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: addr}) },
+						ErrorLog: log.New(io.Discard, "", 0),
+					}
+					s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						if sick.Load() != host {
+							forward.ServeHTTP(w, r)
+							return
+						}
+						select {
+						case <-time.After(hold):
+						case <-r.Context().Done():
+						}
+						http.Error(w, "No cluster leader", http.StatusInternalServerError)
+					}))
+					s.EnableHTTP2 = true
+					return s
+				}
+				one, two := agent("127.0.0.1"), agent("127.0.0.2")
+				_, port, err := net.SplitHostPort(one.Listener.Addr().String())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := two.Listener.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if two.Listener, err = net.Listen("tcp", net.JoinHostPort("127.0.0.2", port)); err != nil {
+					t.Fatal(err)
+				}
+				host := "sick-agent-" + name + "-" + scheme + ".test"
+				consul.Names.Store(host, []string{"127.0.0.1", "127.0.0.2"})
+				at := "consul://" + host + ":" + port + "?connect=1m&ttl=" + ttl.String()
+				start := (*httptest.Server).Start
+				if scheme == "https" {
+					start = (*httptest.Server).StartTLS
+				}
+				for _, s := range []*httptest.Server{one, two} {
+					start(s)
+					t.Cleanup(s.Close)
+				}
+				if scheme == "https" {
+					ca := filepath.Join(t.TempDir(), "ca")
+					cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: one.Certificate().Raw})
+					if err := os.WriteFile(ca, cert, 0o600); err != nil {
+						t.Fatal(err)
+					}
+					at += "&server-name=127.0.0.1&ca-file=" + ca
+				}
+				b, err := succession.Connect(t.Context(), at)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { b.Close() })
+				s := sessionOf(t, b)
+				m := join(t, s, coordtest.Name(t), "")
+				w := watchPlace(t, s, m)
+
+				watch := calm.Start(t)
+				sick.Store("127.0.0.1")
+				for until := time.Now().Add(ttl); !s.Deadline().After(until.Add(ttl)); { // a renewal was sent after a whole session time
+					select {
+					case <-time.After(ttl / 100):
+					case <-s.Done():
+						if !watch.NotJudged(ttl/4, "%v", s.Err()) {
+							t.Fatal(s.Err())
+						}
+						return
+					}
+				}
+				if p, err := s.Ahead(within(t, time.Minute), m); err != nil || !p.First {
+					t.Errorf("it stands at %+v, %v", p, err)
+				}
+				if err := s.Leave(t.Context(), m); err != nil {
+					t.Fatal(err)
+				}
+				w.returns(t, ttl)
+			})
+		}
+	}
 }

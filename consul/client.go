@@ -58,7 +58,7 @@ func newClient(life context.Context, cfg *api.Config, o *Options, token *securit
 		// NewClient has put the final transport there. For a unix socket it has made that
 		// itself.
 		if t, ok := own.HttpClient.Transport.(*http.Transport); ok {
-			d.prepare(t, own, to == &c.renewals)
+			d.prepare(t, own, to == &c.renewals, to == &c.watches)
 			switch to {
 			case &c.renewals: // the connection is kept from one to the next
 				if t.IdleConnTimeout != 0 {
@@ -78,7 +78,7 @@ func newClient(life context.Context, cfg *api.Config, o *Options, token *securit
 		if token != nil {
 			own.HttpClient.Transport = authorized{own.HttpClient.Transport, token}
 		}
-		own.HttpClient.Transport = consistently{bounded{own.HttpClient.Transport}}
+		own.HttpClient.Transport = consistently{bounded{leaving{own.HttpClient.Transport}}}
 		*to = made
 		if to == &c.urgent {
 			c.anew = own.HttpClient.CloseIdleConnections

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -68,8 +69,12 @@ func (d *dialer) config() *api.Config {
 	return &own
 }
 
-// prepare makes t dial in the dialer's way. own is the final configuration of t's client.
-func (d *dialer) prepare(t *http.Transport, own *api.Config, forRenewals bool) {
+// prepare makes t dial in the dialer's way. own is the final configuration of t's client. If t is not for queries, of which there are
+// many, and not the caller's, it speaks HTTP/1: then no request waits behind others on the connection to a server that is sick.
+func (d *dialer) prepare(t *http.Transport, own *api.Config, forRenewals, forQueries bool) {
+	if d.cfg.HttpClient == nil && d.cfg.Transport == nil && !forQueries {
+		t.ForceAttemptHTTP2 = false
+	}
 	switch {
 	case d.names != nil && forRenewals:
 		t.DialContext = d.names.DialContext
@@ -151,13 +156,41 @@ func (t noteAddress) RoundTrip(req *http.Request) (*http.Response, error) {
 		at = info.Conn.RemoteAddr().String()
 	}})
 	resp, err := t.RoundTripper.RoundTrip(req.WithContext(ctx))
-	if err == nil {
+	if err == nil && !isSick(resp) {
 		t.d.good.Store(&at)
 	}
 	return resp, err
 }
 
 func (t noteAddress) CloseIdleConnections() { closeIdle(t.RoundTripper) }
+
+// isSick reports whether the answer is that of an agent that cannot do what it is asked, such as one that has lost the servers.
+func isSick(resp *http.Response) bool { return resp.StatusCode >= http.StatusInternalServerError }
+
+// leaving closes its connections once an agent has answered that it is sick: there may be another one at the same name, or behind the
+// same address.
+type leaving struct{ http.RoundTripper }
+
+func (t leaving) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := t.RoundTripper.RoundTrip(req)
+	if err == nil && isSick(resp) {
+		resp.Body = &lastBody{resp.Body, t.CloseIdleConnections}
+	}
+	return resp, err
+}
+
+func (t leaving) CloseIdleConnections() { closeIdle(t.RoundTripper) }
+
+// A lastBody is that of the last answer on its connection, which is idle when the body was closed.
+type lastBody struct {
+	io.ReadCloser
+	leave func()
+}
+
+func (b *lastBody) Close() error {
+	defer b.leave()
+	return b.ReadCloser.Close()
+}
 
 // dialTLS returns the DialTLSContext of t: a [tls.Config] that is in use cannot be given other
 // authorities.
