@@ -56,6 +56,48 @@ func TestSilentAddress(t *testing.T) {
 	}
 }
 
+// TestIsolatedServer uses a name with two addresses. The server at the first is cut off from the others, and answers its clients on. A
+// leader finds the server at the other address in time, and so does a process that starts.
+func TestIsolatedServer(t *testing.T) {
+	t.Parallel()
+	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3, Links: true})
+	leads := leader(t, cluster)
+	first, second := cluster.Servers()[(leads+1)%3], cluster.Servers()[leads]
+	front := coordtest.NewProxy(t, first.Addr())
+	_, port, err := net.SplitHostPort(front.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.2", port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	forward(l, second.Addr())
+	etcd.Names.Store("isolated-server.test", []string{"127.0.0.1", "127.0.0.2"})
+	at := "etcd://isolated-server.test:" + port + "?ttl=10s"
+	s := openURL(t, at)
+	m := lead(t, s, coordtest.Name(t))
+
+	watch := calm.Start(t)
+	if err := cluster.Isolate(first); err != nil {
+		t.Fatal(err)
+	}
+	isolated := time.Now()
+	lead(t, openURL(t, at), coordtest.Name(t))
+	for !s.Deadline().After(isolated.Add(s.TTL())) { // a heartbeat was sent since
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-s.Done():
+			if !watch.NotJudged(s.TTL()/4, "%v", s.Err()) {
+				t.Fatal(s.Err())
+			}
+			return
+		}
+	}
+	standsFirst(t, s, m)
+}
+
 // TestServersReplaced gives a name another address, and lets the one that it had vanish, as when
 // members of etcd are replaced one by one. A leader goes on at the new one.
 func TestServersReplaced(t *testing.T) {

@@ -103,6 +103,7 @@ func (s *session) keepAlive() {
 		case <-s.beatNow:
 		}
 		sent, err := k.beat()
+		s.b.conns.answered(err)
 		switch {
 		case err == nil:
 			pause.Reset()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -23,7 +22,6 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/backend/kit"
-	"github.com/succession-dev/succession/internal/addresses"
 	"github.com/succession-dev/succession/internal/security"
 )
 
@@ -121,17 +119,16 @@ func open(u *coordinator.URL) (*Backend, error) {
 			MinConnectTimeout: min(max(f.TTL/8, minAttempt), maxReconnect),
 		})},
 	}
+	var conns *connections
 	if proxy == "" {
-		dialer := newDialer()
-		cfg.DialOptions = append(cfg.DialOptions, grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
-			return dialer.DialContext(ctx, "tcp", strings.Replace(addr, "%25", "%", 1))
-		}))
+		conns = newConnections(min(f.TTL/4, maxReconnect))
+		cfg.DialOptions = append(cfg.DialOptions, grpc.WithContextDialer(conns.dial))
 	}
 	if err := secure(&cfg, tls, login); err != nil {
 		return nil, err
 	}
 	b := newBackend(f)
-	b.hosts, b.proxy = endpoints, proxy
+	b.hosts, b.proxy, b.conns = endpoints, proxy, conns
 	b.dial = func(ctx context.Context) (*clientv3.Client, error) {
 		cfg := cfg
 		if deadline, ok := ctx.Deadline(); ok {
@@ -150,9 +147,6 @@ func open(u *coordinator.URL) (*Backend, error) {
 	}
 	return b, nil
 }
-
-// newDialer makes what connects a client to servers; a test replaces it.
-var newDialer = addresses.New
 
 // proxyFor returns the proxy through which gRPC connects to the server, or nothing. gRPC does so,
 // with TLS and without, if the environment has HTTPS_PROXY, and NO_PROXY does not name the host.
@@ -182,6 +176,7 @@ func servers(hosts []string, proxy string) string {
 // use.
 type Backend struct {
 	dial  func(ctx context.Context) (*clientv3.Client, error) // nil if the client was given to New, which Close leaves open
+	conns *connections                                        // of that client; nil if it connects in another way
 	hosts []string                                            // for messages
 	proxy string                                              // of the environment, that the client connects through; empty for none
 
@@ -283,6 +278,7 @@ func (b *Backend) open(ctx context.Context) (kit.Session, error) {
 		b.use(client)
 	}
 	s, err := b.begin(ctx)
+	b.conns.answered(err)
 	if err == nil {
 		return s, nil
 	}
@@ -297,8 +293,9 @@ func (b *Backend) open(ctx context.Context) (kit.Session, error) {
 }
 
 // begin opens a session with a lease that it asks for once. If the answer is lost, etcd
-// may have granted a lease that we do not know of; it holds no key, and expires.
+// may have granted a lease that we do not know of; it holds no key, and expires. A server that has lost its leader refuses at once.
 func (b *Backend) begin(ctx context.Context) (*session, error) {
+	ctx = clientv3.WithRequireLeader(ctx)
 	term, err := b.term(ctx)
 	if err != nil {
 		return nil, err
