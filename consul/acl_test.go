@@ -3,10 +3,12 @@ package consul_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -459,6 +461,49 @@ func TestRightOfLeaderTakenAway(t *testing.T) {
 			}()
 		})
 	})
+}
+
+// The answer to a join is lost, and the right to write is taken away. What may stand nobody can remove, so the session ends, and it goes.
+func TestGhostThatMayNotBeRemoved(t *testing.T) {
+	t.Parallel()
+	c := newSecured(t)
+	for name, rules := range map[string][]string{"read": {`key_prefix "app/" { policy = "read" }`}, "nothing": nil} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tok, narrow := c.token(t, wide...), c.token(t, append(rules, `session "succession" { policy = "write" }`)...)
+			b := c.openAs(t, tok.SecretID)
+			var made atomic.Bool
+			consul.Tap(b, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+				if req.URL.Path != "/v1/txn" || made.Swap(true) {
+					return next.RoundTrip(req)
+				}
+				resp, err := next.RoundTrip(req)
+				if err != nil {
+					return nil, err
+				}
+				resp.Body.Close()
+				tok.Policies = narrow.Policies
+				if _, _, err := c.root.ACL().TokenUpdate(tok, nil); err != nil {
+					return nil, err
+				}
+				return nil, errors.New("the answer is lost")
+			})
+			s := sessionOf(t, b)
+			if j, err := s.Join(t.Context(), name, "x", ""); !errors.Is(err, backend.ErrDenied) && !errors.Is(err, backend.ErrSessionEnded) {
+				t.Fatalf("Join returned %+v, %v", j, err)
+			}
+			if err := ended(t, s, long/3); !errors.Is(err, backend.ErrDenied) {
+				t.Errorf("the session has ended because of %v", err)
+			}
+			if err := b.Close(); err != nil {
+				t.Error(err)
+			}
+			keys, _, err := c.root.KV().Keys("app/"+name+"/", "", nil)
+			if err != nil || len(keys) > 0 {
+				t.Errorf("%q stand (error: %v)", keys, err)
+			}
+		})
+	}
 }
 
 // The holder of a token that sees only its own member would lead beside everybody else.

@@ -2,6 +2,7 @@ package consul
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -49,7 +50,7 @@ func (s *session) abandon(key string) {
 }
 
 // sweep looks for ghosts: often at first, because late requests usually come within seconds, and
-// then about as often as the session is renewed.
+// then about as often as the session is renewed. If it may not read or remove one, the session ends: others would wait behind it.
 func (s *session) sweep() {
 	var pause time.Duration
 	var next <-chan time.Time // nil while there is nothing to look for
@@ -61,7 +62,12 @@ func (s *session) sweep() {
 			pause = minPause
 		case <-next:
 		}
-		if err := s.removeGhosts(); err != nil && s.Context().Err() == nil {
+		err := s.removeGhosts()
+		if errors.Is(err, backend.ErrDenied) {
+			s.joining.Stuck(err)
+			return
+		}
+		if err != nil && s.Context().Err() == nil {
 			s.b.o.Logger.Warn("members that nobody owns could not be looked for", "err", err)
 		}
 		next = time.After(pause)

@@ -2,12 +2,14 @@ package etcd
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
 )
 
@@ -128,6 +130,9 @@ func (g *ghosts) lay() error {
 
 func (g *ghosts) delete(key string, gh *ghost) error {
 	resp, _, err := g.s.persist(g.s.Context(), txn{then: []clientv3.Op{clientv3.OpDelete(key)}})
+	if errors.Is(err, backend.ErrDenied) { // what stands there goes with the session
+		g.s.joining.Stuck(fmt.Errorf("%s: %w", key, err))
+	}
 	if err != nil {
 		return err
 	}

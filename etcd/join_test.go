@@ -1,8 +1,16 @@
 package etcd_test
 
 import (
+	"bytes"
 	"errors"
+	"slices"
 	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
@@ -50,4 +58,45 @@ func TestLateLeave(t *testing.T) {
 		t.Errorf("two members have the key %s", m.Key)
 	}
 	endsUnproven(t, c, s)
+}
+
+// TestGhostThatMayNotBeRemoved loses the answer to a join, and takes the right to write away. What may stand nobody can remove, so the
+// session ends, and it goes.
+func TestGhostThatMayNotBeRemoved(t *testing.T) {
+	t.Parallel()
+	addr := sharedEtcd(t).Addrs()[0]
+	c := newClient(t, addr)
+	s, name := c.session(t), coordtest.Name(t)
+	made := false
+	c.meter.steps(func(r *pb.TxnRequest, send func() error) error {
+		writes := slices.ContainsFunc(r.Success, func(op *pb.RequestOp) bool {
+			put, del := op.GetRequestPut().GetKey(), op.GetRequestDeleteRange().GetKey()
+			return bytes.HasPrefix(put, []byte(name+"/")) || bytes.HasPrefix(del, []byte(name+"/"))
+		})
+		switch {
+		case !writes:
+			return send()
+		case made:
+			return rpctypes.ErrGRPCPermissionDenied
+		}
+		made = true
+		return errors.Join(send(), status.Error(codes.Unavailable, "the answer is lost"))
+	})
+	if j, err := s.Join(t.Context(), name, "x", ""); !errors.Is(err, backend.ErrDenied) && !errors.Is(err, backend.ErrSessionEnded) {
+		t.Fatalf("Join: %+v, %v", j, err)
+	}
+	select {
+	case <-s.Done():
+	case <-within(t, time.Minute).Done():
+		t.Fatal("the session lives on")
+	}
+	if err := s.Err(); !errors.Is(err, backend.ErrDenied) {
+		t.Errorf("the session has ended because of %v", err)
+	}
+	if err := c.Backend.Close(); err != nil {
+		t.Error(err)
+	}
+	if left := keys(t, admin(t, addr), name+"/"); len(left) > 0 {
+		t.Errorf("%q stand", left)
+	}
 }

@@ -24,8 +24,16 @@ type Joins[T any] struct {
 // that cannot be removed, as when a right was taken away, Discard ends the session: as long as that lives,
 // others would wait behind the member, and nobody would know why.
 func (j *Joins[T]) Discard(made T) {
-	if err := j.Undo(made); err != nil && j.Ended() == nil {
-		j.End(fmt.Errorf("a member that nobody waits for cannot be removed: %w", err))
+	if err := j.Undo(made); err != nil {
+		j.Stuck(err)
+	}
+}
+
+// Stuck ends the session because of why a member that no caller knows of cannot be removed. It is also for the ghosts of a driver,
+// whose join has no answer.
+func (j *Joins[T]) Stuck(why error) {
+	if j.Ended() == nil {
+		j.End(fmt.Errorf("a member that nobody waits for cannot be removed: %w", why))
 	}
 }
 
