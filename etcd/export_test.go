@@ -54,6 +54,9 @@ func Reserved(s backend.Session) int {
 	return len(in.taken)
 }
 
+// Leads reports whether the session's heartbeats need a proof.
+func Leads(s backend.Session) bool { return s.(*kit.Adapter).Session.(*session).proof.wanted() }
+
 // NewAuthenticator returns what asks auth for tokens with the password, as the client of a URL does.
 func NewAuthenticator(auth clientv3.Auth, password *security.Secret) clientv3.Auth {
 	return newAuthenticator(auth, password)

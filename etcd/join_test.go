@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 )
@@ -58,6 +59,51 @@ func TestLateLeave(t *testing.T) {
 		t.Errorf("two members have the key %s", m.Key)
 	}
 	endsUnproven(t, c, s)
+}
+
+// TestLateAhead holds back the answer that a member is first until the member has left. The session does not lead then, also if the
+// answer to the join was lost.
+func TestLateAhead(t *testing.T) {
+	t.Parallel()
+	for _, lost := range []bool{false, true} {
+		c := newClient(t, sharedEtcd(t).Addrs()[0])
+		s, name := c.session(t), coordtest.Name(t)
+		if lost {
+			c.meter.steps(func(r *pb.TxnRequest, send func() error) error {
+				if !slices.ContainsFunc(r.Success, func(op *pb.RequestOp) bool { return op.GetRequestPut() != nil }) {
+					return send()
+				}
+				c.meter.steps(nil)
+				return errors.Join(send(), status.Error(codes.Unavailable, "the answer is lost"))
+			})
+		}
+		m := join(t, s, name, "x")
+		read, left := make(chan struct{}), make(chan struct{})
+		c.meter.steps(func(_ *pb.TxnRequest, send func() error) error {
+			c.meter.steps(nil)
+			defer func() {
+				close(read)
+				<-left
+			}()
+			return send()
+		})
+		looked := make(chan error)
+		go func() {
+			_, err := s.Ahead(t.Context(), m)
+			looked <- err
+		}()
+		<-read
+		if err := s.Leave(t.Context(), m); err != nil {
+			t.Error(err)
+		}
+		close(left)
+		if err := <-looked; err != nil {
+			t.Error(err)
+		}
+		if etcd.Leads(s) {
+			t.Errorf("answer to the join lost: %t: the session leads by a member that has left", lost)
+		}
+	}
 }
 
 // TestGhostThatMayNotBeRemoved loses the answer to a join, and takes the right to write away. What may stand nobody can remove, so the

@@ -69,12 +69,23 @@ func (s *session) leaveTogether(ctx context.Context, ms []backend.Member) (gone 
 // gone is called when m has gone. It lets Join use the key again, unless another member
 // has it already.
 func (s *session) gone(m backend.Member) {
-	s.follow(m)
 	s.mu.Lock()
 	held := s.taken[m.Line+"/"+m.Key]
 	its := held != nil && held.position == m.Position
+	if its {
+		held.position = 0
+	}
 	s.mu.Unlock()
 	if its && s.free(m.Line, m.Key) {
 		s.disown(m.Line, m.Key)
 	}
+	s.follow(m)
+}
+
+// owns reports whether this session has joined m, and has not removed it.
+func (s *session) owns(m backend.Member) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	held := s.taken[m.Line+"/"+m.Key]
+	return held != nil && held.position == m.Position
 }

@@ -92,11 +92,15 @@ func (p *proof) wanted() bool {
 }
 
 // lead notes that the session leads by m. It returns when the proven deadline lies in the
-// future: at once, unless etcd has changed its leader.
+// future: at once, unless etcd has changed its leader. It notes nothing if m has left since it was read, or is not of this session.
 func (s *session) lead(ctx context.Context, m backend.Member) error {
 	s.proof.mu.Lock()
 	s.proof.leading[m.Position] = true
 	s.proof.mu.Unlock()
+	if !s.owns(m) { // it is asked only now, because gone calls follow last
+		s.follow(m)
+		return s.Alive()
+	}
 	for {
 		next := s.proof.next()
 		// A deadline that is about to pass would cost the term that begins.
