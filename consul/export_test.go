@@ -83,6 +83,14 @@ func (t tap) CloseIdleConnections() {
 	t.RoundTripper.(interface{ CloseIdleConnections() }).CloseIdleConnections()
 }
 
+// Waits reports whether a call of WatchPlace waits for the member.
+func Waits(s backend.Session, m backend.Member) bool {
+	own := unwrap(s)
+	own.mu.Lock()
+	defer own.mu.Unlock()
+	return len(own.waiters[own.b.o.folder(m.Line)+m.Key]) > 0
+}
+
 // Remembered returns how many entries the maps of a session have.
 func Remembered(s backend.Session) (n int) {
 	own := unwrap(s)

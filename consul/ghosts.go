@@ -96,9 +96,11 @@ func (s *session) removeGhosts() error {
 			}
 			if len(found) > 0 { // if one has changed since, the next look finds them all
 				_, err = s.b.c.write(ctx, found...)
-				return err
 			}
-			return nil
+			for _, op := range found {
+				s.tell(op.Key) // who waits behind a member of its own session may have no query
+			}
+			return err
 		})
 		if err != nil {
 			return err

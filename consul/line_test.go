@@ -1,12 +1,15 @@
 package consul_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -349,5 +352,59 @@ func TestImported(t *testing.T) {
 	}
 	if p, err := s.Ahead(t.Context(), m); err != nil || p.Ahead.Key != gate.Key {
 		t.Errorf("the member stands at %+v, %v; want it behind the gate", p, err)
+	}
+}
+
+// A member that nobody owns is removed by its session. Who waits behind it in the middle of the line, in the same session, has no query
+// for it, and is told at once.
+func TestToldOfGhost(t *testing.T) {
+	t.Parallel()
+	addr, name := server(t), coordtest.Name(t)
+	other, b := session(t, addr, nil), open(t, addr, &consul.Options{TTL: time.Hour}) // the guard looks once in that time
+	var holds atomic.Bool                                                             // removals
+	remove := make(chan struct{})
+	consul.Tap(b, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if holds.Load() && req.URL.Path == "/v1/txn" {
+			body, err := req.GetBody()
+			if err != nil {
+				return nil, err
+			}
+			if sent, err := io.ReadAll(body); err == nil && bytes.Contains(sent, []byte(api.KVDeleteCAS)) {
+				<-remove
+			}
+		}
+		return next.RoundTrip(req)
+	})
+	join(t, other, name, "")
+	last := join(t, other, name, "")
+	s := sessionOf(t, b)
+	ghost := join(t, s, name, "")
+	if err := s.Leave(t.Context(), ghost); err != nil {
+		t.Fatal(err)
+	}
+	holds.Store(true)
+	if err := consul.ReplayJoin(t.Context(), s, ghost); err != nil {
+		t.Fatal(err)
+	}
+	m := join(t, s, name, "")
+	p, err := s.Ahead(t.Context(), m)
+	if err != nil || p.Ahead.Key != ghost.Key {
+		t.Fatalf("ahead is %+v (error: %v): nothing is tested", p.Ahead, err)
+	}
+	told := make(chan error, 1)
+	go func() { told <- s.WatchPlace(t.Context(), m, &p) }()
+	for ctx := within(t, time.Minute); !consul.Waits(s, p.Ahead); time.Sleep(time.Millisecond) {
+		if ctx.Err() != nil {
+			t.Fatal(context.Cause(ctx))
+		}
+	}
+	close(remove)
+	select {
+	case err := <-told:
+		if err != nil || p.Ahead.Key != last.Key {
+			t.Errorf("it then stands behind %+v (error: %v), want %+v", p.Ahead, err, last)
+		}
+	case <-within(t, time.Minute).Done():
+		t.Error("the member in front was removed a minute ago, and who waits for it does not know")
 	}
 }
