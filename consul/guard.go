@@ -1,7 +1,6 @@
 package consul
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -113,25 +112,31 @@ func (s *session) guard() {
 	}
 }
 
-// readEach reads keys, as many as one request may read. Consul refuses the request if the token may not read one of them: then that
-// one is denied, and the others are read.
-func (s *session) readEach(ctx context.Context, keys []string, stands map[string]*api.KVPair, denied map[string]bool) error {
+// An entry is what a key was read to have: nothing if pair is nil, or why the token may not read it.
+type entry struct {
+	pair   *api.KVPair
+	denied error
+}
+
+// readEach reads keys, as many as one request may read, by send, which is [session.once] or [session.retry]. Consul refuses the request
+// if the token may not read one of them: then that one is denied, and the others are read.
+func (s *session) readEach(ctx context.Context, send func(context.Context, func(context.Context) error) error, keys []string, into map[string]entry) error {
 	var r *result
-	err := s.retry(ctx, func(ctx context.Context) (err error) {
+	err := send(ctx, func(ctx context.Context) (err error) {
 		r, err = s.b.c.read(ctx, gets(keys...)...)
 		return err
 	})
 	switch half := len(keys) / 2; {
 	case errors.Is(err, backend.ErrDenied) && half > 0:
-		return cmp.Or(s.readEach(ctx, keys[:half], stands, denied), s.readEach(ctx, keys[half:], stands, denied))
+		return errors.Join(s.readEach(ctx, send, keys[:half], into), s.readEach(ctx, send, keys[half:], into))
 	case errors.Is(err, backend.ErrDenied):
-		denied[keys[0]] = true
+		into[keys[0]] = entry{denied: err}
 		return nil
 	case err != nil:
 		return err
 	}
-	for _, p := range r.pairs {
-		stands[p.Key] = p
+	for _, key := range keys {
+		into[key] = entry{pair: r.find(key)}
 	}
 	return nil
 }
@@ -164,16 +169,16 @@ func (s *session) lookAround(lines, verify bool) error {
 			}
 		}
 	}
-	stands, denied := make(map[string]*api.KVPair, len(keys)), make(map[string]bool)
+	entries := make(map[string]entry, len(keys))
 	for some := range slices.Chunk(keys, maxOps) {
-		if err := s.readEach(ctx, some, stands, denied); err != nil {
+		if err := s.readEach(ctx, s.retry, some, entries); err != nil {
 			return err
 		}
 	}
 	for _, w := range all {
-		own, ahead := stands[w.own], stands[w.key]
+		own, ahead := entries[w.own].pair, entries[w.key].pair
 		switch {
-		case denied[w.own] || denied[w.key]: // its own look fails, and says why
+		case entries[w.own].denied != nil || entries[w.key].denied != nil: // its own look fails, and says why
 			kit.Notify(w.wake)
 		case ahead == nil || ahead.CreateIndex != w.watched.Position:
 			s.proven(w.key, w.watched.Position)

@@ -274,39 +274,26 @@ func (s *session) lookInto(ctx context.Context, q *query) error {
 	return err
 }
 
-// lookAt is lookFor for as many entries as one request may read. Consul refuses the request if the
-// token may not read one of them. Then lookAt reads the others, and the query for that entry fails
-// as it would have failed at the agent.
+// lookAt is lookFor for as many entries as one request may read. The query for an entry that the token may not read fails as it would
+// have failed at the agent.
 func (s *session) lookAt(ctx context.Context, some []*query) error {
 	var keys []string
 	for _, q := range some {
 		keys = append(keys, q.on.key)
 	}
-	var r *result
-	err := s.once(ctx, s.b.o.attempt(), func(ctx context.Context) (err error) {
-		r, err = s.b.c.read(ctx, gets(keys...)...)
-		return err
-	})
-	switch half := len(some) / 2; {
-	case errors.Is(err, backend.ErrDenied) && half > 0:
-		return errors.Join(s.lookAt(ctx, some[:half]), s.lookAt(ctx, some[half:]))
-	case errors.Is(err, backend.ErrDenied):
-		s.answer(some[0], nil, err)
-		return nil
-	case err != nil:
-		return err
-	}
+	entries := make(map[string]entry, len(keys))
+	err := s.readEach(ctx, func(ctx context.Context, f func(context.Context) error) error { return s.once(ctx, s.b.o.attempt(), f) }, keys, entries)
 	for _, q := range some {
-		p := r.find(q.on.key)
+		e, read := entries[q.on.key]
 		s.mu.Lock()
-		changed := p == nil && q.stood || p != nil && p.ModifyIndex > q.index
-		q.stood = q.stood || p != nil
+		changed := read && (e.pair == nil && q.stood || e.pair != nil && e.pair.ModifyIndex > q.index)
+		q.stood = q.stood || e.pair != nil
 		s.mu.Unlock()
-		if changed {
-			s.answer(q, p, nil)
+		if changed || e.denied != nil {
+			s.answer(q, e.pair, e.denied)
 		}
 	}
-	return nil
+	return err
 }
 
 // answer answers a query that waits for its turn.
