@@ -76,7 +76,7 @@ func one(t *testing.T) conformance.Harness {
 		Reference: reference(t),
 		Slack:     ttl / 2, // they see a number when they send their own heartbeat, and wait for a twentieth more
 		Latency:   4 * time.Second,
-		Costs:     map[string]int64{"G5.handover": 2, "Lock.cost": 2, "Queue.cost": 5},
+		Costs:     map[string]int64{"G5.handover": 2, "G5.rest": 4, "Lock.cost": 2, "Queue.cost": 5},
 		Open: func(context.Context) (backend.Backend, error) {
 			c, err := open(t, postgres.Options{TTL: ttl}, addr)
 			if err != nil {
