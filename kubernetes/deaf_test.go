@@ -58,17 +58,32 @@ func TestDeafWatch(t *testing.T) {
 	}
 }
 
-// Where watches cannot be opened, those who wait still find out: the next one that the leader has left, and a leader that somebody has removed its
-// member.
+// Where watches cannot be opened, or end whenever they were, those who wait still find out: the next one that the leader has left, and a leader
+// that somebody has removed its member.
 func TestWatchRefused(t *testing.T) {
 	t.Parallel()
+	for name, answer := range map[string]struct {
+		status int
+		body   string
+	}{
+		"refused":       {http.StatusForbidden, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"no watch here"}`},
+		"ended at once": {http.StatusOK, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			watchAnswered(t, answer.status, answer.body)
+		})
+	}
+}
+
+// watchAnswered has all watches of a candidate answered so.
+func watchAnswered(t *testing.T, status int, body string) {
 	k := sharedKubernetes(t)
 	prefix := coordtest.Name(t)
 	refuses := func() backend.Session {
 		return wrapped(t, k, prefix, func(req *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
 			if strings.Contains(req.URL.RawQuery, "watch=true") {
-				const body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"no watch here"}`
-				return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: req}, nil
+				return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: req}, nil
 			}
 			return send()
 		})

@@ -101,7 +101,7 @@ func (h *hub) streamFor(a subject) *stream {
 		}
 	}
 	ctx, cancel := context.WithCancel(h.s.Context())
-	x := &stream{label: a.label, topics: make(map[string]*topic), cancel: cancel, shut: time.Now(), version: math.MaxInt64, from: math.MaxInt64}
+	x := &stream{label: a.label, topics: make(map[string]*topic), cancel: cancel, shut: time.Now(), proven: time.Now(), version: math.MaxInt64, from: math.MaxInt64}
 	if !h.s.Go(func() { h.run(ctx, x) }) {
 		cancel()
 	}

@@ -40,6 +40,7 @@ type stream struct {
 	version int64              // it has told of what has happened until then
 	from    int64              // but for new topics: of these it is to tell what has happened since
 	echo    int64              // the newest version of the session's own Lease of which it has told
+	proven  time.Time          // when it has told of that Lease last, or was opened anew as it had not
 }
 
 // reopen has the watch opened anew, with the topics that it has by then. That waits until the request under way is answered, and has
@@ -129,7 +130,7 @@ func (h *hub) hear(x *stream, e event) {
 	defer h.mu.Unlock()
 	x.version = max(x.version, e.version())
 	if e.Metadata.UID == h.s.uid {
-		x.echo = max(x.echo, e.version())
+		x.echo, x.proven = max(x.echo, e.version()), time.Now()
 	}
 	name := e.Metadata.Labels[x.label]
 	if x.label == nameField {
@@ -141,18 +142,17 @@ func (h *hub) hear(x *stream, e event) {
 	}
 }
 
-// prove has all watches opened anew if one of them has not told of the session's own version, which must be half a session time old.
-// Where one could not be opened for as long as that takes, those who wait are told of what a list shows, again and again.
+// prove has all watches opened anew if one of them has not told of the session's own version, which must be half a session time old: it is
+// silent, or ends whenever it was opened. Where one could not be opened for as long as that takes, those who wait are told of what a list shows, again and again.
 func (h *hub) prove(version int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	old, deaf, failed := h.s.b.o.TTL*3/4, false, error(nil)
 	for _, x := range h.streams {
-		switch {
-		case x.open:
-			deaf = deaf || x.label != nameField && x.echo < version && time.Since(x.began) > old
-		case time.Since(x.shut) > old:
+		if !x.open && time.Since(x.shut) > old {
 			x.late, failed = true, cmp.Or(failed, x.failed)
+		} else {
+			deaf = deaf || x.label != nameField && x.echo < version && time.Since(x.proven) > old
 		}
 	}
 	if failed != nil && !h.mute {
@@ -164,7 +164,8 @@ func (h *hub) prove(version int64) {
 	}
 	h.s.b.o.Logger.Warn("a watch tells of nothing, opening all anew", "session", h.s.name)
 	for _, x := range h.streams {
-		if x.behind = true; x.open {
+		x.behind, x.proven = true, time.Now()
+		if x.open {
 			x.again()
 		}
 	}
