@@ -78,7 +78,7 @@ var aheadFlaws = []Flaw{
 		Name:    "each member",
 		Breaks:  "L2: Ahead reads every member of the line",
 		Must:    "L2.cost G5.cost",
-		May:     "G5.bytes G5.rest",
+		May:     "G5.bytes",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &eachMember{s} },
 	},
 }

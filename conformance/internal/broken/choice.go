@@ -73,7 +73,7 @@ var choiceFlaws = []Flaw{
 		Name:     "pushes to the front",
 		Breaks:   "Choice: one that is wished for leads before it is first",
 		Must:     "Choice.foreign",
-		May:      "Choice.wish G5.rest G8.waiter-removed", // a waiting candidate asks often
+		May:      "Choice.wish G8.waiter-removed", // a waiting candidate asks often
 		election: candidates(func(c *candidate) backend.Session { return &pushesToTheFront{c} }),
 	},
 	{

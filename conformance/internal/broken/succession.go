@@ -28,7 +28,6 @@ var successionFlaws = []Flaw{
 		Name:    "reads all",
 		Breaks:  "G5: Ahead reads what each member of the line says",
 		Must:    "L2.cost G5.cost G5.bytes",
-		May:     "G5.rest",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &readsAll{s} },
 	},
 	{
