@@ -4,7 +4,6 @@ go 1.25.0
 
 require (
 	github.com/anishathalye/porcupine v1.3.1
-	github.com/fsnotify/fsnotify v1.6.0
 	github.com/go-zookeeper/zk v1.0.4
 	github.com/hashicorp/consul/api v1.32.4
 	go.etcd.io/etcd/api/v3 v3.6.0

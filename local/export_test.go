@@ -11,7 +11,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/fsnotify/fsnotify"
 	"golang.org/x/sys/unix"
 )
 
@@ -137,16 +136,19 @@ func OpenLock(path string) (file *os.File, err error) {
 	return file, err
 }
 
-// SetNewWatcher replaces what opens inotify, until the test ends.
-func SetNewWatcher(t *testing.T, open func() (*fsnotify.Watcher, error)) {
-	var mu sync.Mutex
-	old := newWatcher
-	newWatcher = func() (*fsnotify.Watcher, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		return open()
-	}
-	t.Cleanup(func() { newWatcher = old })
+// WithoutInotify has no instance of inotify be left for anybody until the test ends.
+func WithoutInotify(t *testing.T) {
+	old := openInotify
+	openInotify = noInotify
+	t.Cleanup(func() { openInotify = old })
+}
+
+func noInotify() (*inotify, error) { return nil, unix.EMFILE }
+
+// StallInotify has the backend take no event of inotify until goOn is called.
+func StallInotify(b *Backend) (goOn func()) {
+	b.watches.inotify.mu.Lock()
+	return b.watches.inotify.mu.Unlock
 }
 
 // Abandon lets go of all that the backend's session holds, as the kernel does when

@@ -9,12 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
 	"golang.org/x/sys/unix"
 
 	"github.com/succession-dev/succession/backend"
@@ -190,7 +190,7 @@ func TestStoppedDraw(t *testing.T) {
 // long that takes: none of them is refused, or takes another counter, as if a process were stopped.
 func TestManyDraw(t *testing.T) {
 	// In virtual time, which stands still while a goroutine is in the kernel, as that of inotify always is.
-	local.SetNewWatcher(t, func() (*fsnotify.Watcher, error) { return nil, unix.EMFILE })
+	local.WithoutInotify(t)
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		b, s := open(t, dir)
@@ -220,7 +220,7 @@ func TestManyDraw(t *testing.T) {
 // TestStoppedDrawOnce says that while a process is stopped which has locked a counter, one of this process
 // waits for that, and not each. When the other goes on, its counter is used again.
 func TestStoppedDrawOnce(t *testing.T) {
-	local.SetNewWatcher(t, func() (*fsnotify.Watcher, error) { return nil, unix.EMFILE }) // as in TestManyDraw
+	local.WithoutInotify(t) // as in TestManyDraw
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		stopped, _ := open(t, dir)
@@ -283,7 +283,7 @@ func TestStoppedWriterHere(t *testing.T) {
 // TestWithoutInotify says that deaths and departures are noticed at once also where
 // no inotify instance is to be had, and the rest a little later.
 func TestWithoutInotify(t *testing.T) {
-	local.SetNewWatcher(t, func() (*fsnotify.Watcher, error) { return nil, unix.EMFILE })
+	local.WithoutInotify(t)
 	dir := t.TempDir()
 	_, s := open(t, dir)
 	a, b := join(t, s, "e", ""), join(t, s, "e", "")
@@ -323,26 +323,34 @@ func TestWithoutInotify(t *testing.T) {
 
 // TestOverflow says that an overflow of inotify's queue makes everybody look.
 func TestOverflow(t *testing.T) {
-	watchers := make(chan *fsnotify.Watcher, 1)
-	local.SetNewWatcher(t, func() (*fsnotify.Watcher, error) {
-		w, err := fsnotify.NewWatcher()
-		watchers <- w
-		return w, err
-	})
+	limit, err := os.ReadFile("/proc/sys/fs/inotify/max_queued_events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	most, err := strconv.Atoi(strings.TrimSpace(string(limit)))
+	if err != nil {
+		t.Fatal(err)
+	}
 	dir := t.TempDir()
-	_, s := open(t, dir)
+	b, s := open(t, dir)
 	m := join(t, s, "e", "")
 	gone := begin(func() error { return s.Gone(t.Context(), m) })
 	blocked(t, "Gone", gone)
-	w := <-watchers
-	if err := w.Remove(fifo(dir, m)); err != nil { // as if the event were lost
-		t.Fatal(err)
+	others := []backend.Member{join(t, s, "f", ""), join(t, s, "f", "")}
+	for _, other := range others {
+		blocked(t, "Gone", begin(func() error { return s.Gone(t.Context(), other) }))
+	}
+	goOn := local.StallInotify(b)
+	// A change that is like the one before it takes no room in the queue. The reader takes some thousands before it has to wait.
+	for i := range most + 1<<13 {
+		if err := os.Chtimes(fifo(dir, others[i%2]), time.Time{}, time.Now()); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := os.Remove(fifo(dir, m)); err != nil {
 		t.Fatal(err)
 	}
-	blocked(t, "Gone, told nothing", gone)
-	w.Errors <- fsnotify.ErrEventOverflow
+	goOn()
 	if err := within(t, "Gone", gone); err != nil {
 		t.Error(err)
 	}

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
 	"golang.org/x/sys/unix"
 
 	"github.com/succession-dev/succession/backend"
@@ -72,7 +71,7 @@ func TestFileReplaced(t *testing.T) {
 // TestPinnedBeforeItWent says that a member that was pinned before its process let go of it stands for
 // the one who waits behind it, also if that was told nothing of the pin.
 func TestPinnedBeforeItWent(t *testing.T) {
-	local.SetNewWatcher(t, func() (*fsnotify.Watcher, error) { return nil, errors.New("used up") })
+	local.WithoutInotify(t)
 	dir := t.TempDir()
 	b, s := open(t, dir)
 	_, other := open(t, dir)

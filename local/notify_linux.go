@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
-
 	"github.com/succession-dev/succession/backend/kit"
 )
 
@@ -30,11 +28,11 @@ func (b bell) ring() { kit.Notify(b) }
 type notifier struct {
 	logger *slog.Logger
 
-	// adding is held while the set of watched paths changes. It is not mu, because the
-	// watcher may then block until run takes an event, and run needs mu.
+	// adding is held while the set of watched paths changes. It is not mu, because that may
+	// wait for the disk, and who is woken must not.
 	adding  sync.Mutex
-	watcher *fsnotify.Watcher // nil before start, and if it could not be opened
-	refused error             // why it could not be opened
+	inotify *inotify // nil before start, and if it could not be opened
+	refused error    // why it could not be opened
 
 	mu     sync.Mutex
 	subs   map[string][]*subscription // by path
@@ -44,7 +42,7 @@ type notifier struct {
 	blind  int                        // number of subscriptions without inotify
 	poke   bell                       // unused or blind has changed
 	stop   chan struct{}              // nil unless run runs
-	exited chan struct{}
+	ends   sync.WaitGroup             // run and what it reads
 	closed bool
 }
 
@@ -52,9 +50,6 @@ type subscription struct {
 	wake  func()
 	blind bool
 }
-
-// newWatcher is a variable so that tests can do without inotify.
-var newWatcher = fsnotify.NewWatcher
 
 // maxUnused is how many FIFOs may stay watched without a subscription.
 const maxUnused = 32
@@ -83,15 +78,15 @@ func (n *notifier) watch(path string, wake func()) (stop func()) {
 		n.mu.Unlock()
 		return func() {}
 	}
-	if !isFIFO(path) { // a FIFO is never replaced
-		for _, other := range n.subs[path] {
-			other.wake() // if path was replaced, inotify watched the old file for it
-		}
-	}
-	n.subs[path] = append(n.subs[path], sub)
+	others := n.subs[path]
+	n.subs[path] = append(others, sub)
 	n.mu.Unlock()
 
-	if err := n.add(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	same, err := n.add(path)
+	if !same && len(others) > 0 {
+		n.wake(path) // they wait for changes of what was there before
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		n.logger.Warn("no inotify watch; looking once a second instead (raise fs.inotify.max_user_instances or max_user_watches)",
 			"path", path, "error", err)
 		n.mu.Lock()
@@ -103,16 +98,24 @@ func (n *notifier) watch(path string, wake func()) (stop func()) {
 	return func() { n.unwatch(path, sub) }
 }
 
-// add begins to watch a path. It may be called again for the same path. The caller holds
-// adding.
-func (n *notifier) add(path string) error {
-	if n.watcher == nil {
-		return n.refused
-	}
-	return n.watcher.Add(path)
+// isWatched reports whether what is at the path has been watched since a call of watch. If it has not, it is from now on, and the caller
+// looks at the present state.
+func (n *notifier) isWatched(path string) bool {
+	n.adding.Lock()
+	defer n.added()
+	same, err := n.add(path)
+	return same || err != nil && !errors.Is(err, fs.ErrNotExist) // without inotify, the caller is woken once a second
 }
 
-// added is called at the end of watch.
+// add watches what is at a path; see [inotify.add]. The caller holds adding.
+func (n *notifier) add(path string) (same bool, err error) {
+	if n.inotify == nil {
+		return false, n.refused
+	}
+	return n.inotify.add(path)
+}
+
+// added is called at the end of watch and isWatched.
 func (n *notifier) added() {
 	n.adding.Unlock()
 	n.mu.Lock()
@@ -122,7 +125,7 @@ func (n *notifier) added() {
 	}
 }
 
-// start opens the watcher and begins to pass on what it tells. Only the first call does
+// start opens inotify and begins to pass on what it tells. Only the first call does
 // anything.
 func (n *notifier) start() {
 	n.adding.Lock()
@@ -132,14 +135,28 @@ func (n *notifier) start() {
 	if n.stop != nil || n.closed {
 		return
 	}
-	if w, err := newWatcher(); err == nil {
-		n.watcher = w
-	} else {
+	stop := make(chan struct{})
+	n.stop = stop
+	n.ends.Go(func() { n.run(stop) })
+	i, err := openInotify()
+	if err != nil {
 		n.refused = err
+		return
 	}
-	n.stop, n.exited = make(chan struct{}), make(chan struct{})
-	go n.run(n.watcher, n.stop, n.exited)
+	n.inotify = i
+	n.ends.Go(func() { i.read(n.changed, n.lost) })
 }
+
+// changed wakes those who wait for a change at the path.
+func (n *notifier) changed(path string) {
+	n.wake(path)
+	if base := filepath.Base(path); base == stateName || base == lineName {
+		n.wake(filepath.Dir(path))
+	}
+}
+
+// lost wakes all: changes were not told, as they were too many.
+func (n *notifier) lost() { n.wakeAll(func(*subscription) bool { return true }) }
 
 // unwatch does not wait for calls that add a path, which may wait for the disk, because a candidate
 // calls it that is about to lead.
@@ -180,20 +197,14 @@ func (n *notifier) removeUnused() {
 	n.unused, n.due, n.poked = nil, false, false
 	n.mu.Unlock()
 	for _, path := range unused {
-		if n.watcher != nil {
-			_ = n.watcher.Remove(path) // fails if the file, and so its watch, has gone
+		if n.inotify != nil {
+			n.inotify.remove(path)
 		}
 	}
 }
 
-// run wakes subscriptions until stop is closed.
-func (n *notifier) run(w *fsnotify.Watcher, stop <-chan struct{}, exited chan<- struct{}) {
-	defer close(exited)
-	var events <-chan fsnotify.Event
-	var errs <-chan error
-	if w != nil {
-		events, errs = w.Events, w.Errors
-	}
+// run ends the watches of paths that nobody needs, and wakes those without inotify, until stop is closed.
+func (n *notifier) run(stop <-chan struct{}) {
 	var again <-chan time.Time
 	for {
 		if again == nil && n.anyBlind() {
@@ -202,25 +213,6 @@ func (n *notifier) run(w *fsnotify.Watcher, stop <-chan struct{}, exited chan<- 
 		select {
 		case <-stop:
 			return
-		case ev, ok := <-events:
-			if !ok {
-				events = nil
-				continue
-			}
-			path := filepath.Clean(ev.Name) // "//x" in the topmost folder
-			n.wake(path)
-			if base := filepath.Base(path); base == stateName || base == lineName {
-				n.wake(filepath.Dir(path))
-			}
-		case err, ok := <-errs:
-			if !ok {
-				errs = nil
-				continue
-			}
-			// Most likely the queue has overflowed (fsnotify.ErrEventOverflow). Any subscription
-			// may have lost an event.
-			n.logger.Debug("inotify", "error", err)
-			n.wakeAll(func(*subscription) bool { return true })
 		case <-n.poke:
 			n.removeUnused()
 		case <-again:
@@ -263,17 +255,15 @@ func (n *notifier) close() {
 	n.mu.Lock()
 	n.closed = true
 	stop := n.stop
+	n.stop = nil
 	n.mu.Unlock()
 	if stop == nil {
 		return
 	}
-	if n.watcher != nil {
-		_ = n.watcher.Close()
-		n.watcher = nil
+	if n.inotify != nil {
+		n.inotify.close()
 	}
 	close(stop)
-	<-n.exited
-	n.mu.Lock()
-	n.stop = nil
-	n.mu.Unlock()
+	n.ends.Wait()
+	n.inotify = nil
 }

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fsnotify/fsnotify"
 	"golang.org/x/sys/unix"
 
 	"github.com/succession-dev/succession/backend"
@@ -50,7 +49,7 @@ type inode struct {
 func newDisk(t *testing.T, rng *rand.Rand) *disk {
 	d := &disk{t: t, base: t.TempDir(), rng: rng, loss: func() {},
 		files: make(map[uint64][]byte), folders: make(map[uint64]map[string]inode), open: make(map[uint64]int), said: make(map[string][][]byte)}
-	fsync, micros, newWatcher = d.sync, func() uint64 { return 1_000_000 }, func() (*fsnotify.Watcher, error) { return nil, unix.EMFILE }
+	fsync, micros, openInotify = d.sync, func() uint64 { return 1_000_000 }, noInotify
 	t.Cleanup(func() {
 		for _, fd := range d.open {
 			unix.Close(fd)
@@ -61,8 +60,8 @@ func newDisk(t *testing.T, rng *rand.Rand) *disk {
 
 // keepHooks restores after the test what newDisk replaces.
 func keepHooks(t *testing.T) {
-	sync, now, watcher := fsync, micros, newWatcher
-	t.Cleanup(func() { fsync, micros, newWatcher = sync, now, watcher })
+	sync, now, watcher := fsync, micros, openInotify
+	t.Cleanup(func() { fsync, micros, openInotify = sync, now, watcher })
 }
 
 // sync is called instead of fsync.

@@ -176,7 +176,7 @@ func (s *session) followFolder(ctx context.Context, name string, bell bell, chec
 	if err := s.Usable(ctx); err != nil {
 		return false, err
 	}
-	watched, is, err := nearest(s.dir.of(name))
+	watched, err := nearest(s.dir.of(name))
 	if err != nil {
 		return false, err
 	}
@@ -191,7 +191,8 @@ func (s *session) followFolder(ctx context.Context, name string, bell bell, chec
 		if done, err := check(); done || err != nil {
 			return done, err
 		}
-		if path, present, err := nearest(s.dir.of(name)); err != nil || path != watched || !os.SameFile(is, present) {
+		// Whether it is the same folder only inotify knows: a new one may get the number of one that has gone.
+		if path, err := nearest(s.dir.of(name)); err != nil || path != watched || !s.b.watches.isWatched(watched) {
 			return false, err
 		}
 		<-bell
@@ -200,11 +201,11 @@ func (s *session) followFolder(ctx context.Context, name string, bell bell, chec
 
 // nearest says what inotify can watch: it only looks. It returns dir, or the nearest folder above
 // it that exists.
-func nearest(dir string) (path string, is fs.FileInfo, err error) {
+func nearest(dir string) (path string, err error) {
 	for path = dir; ; path = filepath.Dir(path) {
-		is, err = os.Stat(path)
+		_, err = os.Stat(path)
 		if !errors.Is(err, fs.ErrNotExist) || path == filepath.Dir(path) {
-			return path, is, err
+			return path, err
 		}
 	}
 }

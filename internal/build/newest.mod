@@ -10,7 +10,6 @@ go 1.26.7
 
 require (
 	github.com/anishathalye/porcupine v1.3.1
-	github.com/fsnotify/fsnotify v1.10.1
 	github.com/go-zookeeper/zk v1.0.4
 	github.com/hashicorp/consul/api v1.34.5
 	go.etcd.io/etcd/api/v3 v3.7.3

@@ -17,7 +17,7 @@ const module = "github.com/succession-dev/succession"
 var standing = []string{"elect", "recipes/lock", "recipes/queue", "recipes/barrier", "recipes/group", "recipes/record", "recipes/task", "fence", "backend", "backend/coordinator", "backend/kit", "memory", "conformance", "migrate", "spread", "metrics", "metrics/health"}
 
 // drivers are the backends, each with its client library, by the beginning of its
-// import paths; memory needs none.
+// import paths; local and memory need none.
 var drivers = []struct {
 	name   string
 	client string
@@ -25,7 +25,7 @@ var drivers = []struct {
 	{name: "zookeeper", client: "github.com/go-zookeeper/zk"},
 	{name: "etcd", client: "go.etcd.io/etcd"},
 	{name: "consul", client: "github.com/hashicorp/consul"},
-	{name: "local", client: "github.com/fsnotify/fsnotify"},
+	{name: "local"},
 	{name: "memory"},
 }
 
