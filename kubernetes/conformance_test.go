@@ -27,13 +27,19 @@ import (
 // to the tests of the driver, which would disturb what it measures. It takes five minutes of a processor, so it is for ./test all.
 func TestConformance(t *testing.T) {
 	lane.All(t)
-	run(t, harness(t, 1, kubernetes.Options{}))
+	run(t, harness(t, coordtest.KubernetesOptions{}, kubernetes.Options{}))
+}
+
+// TestConformanceOldest runs every rule on the oldest version of the API server that this package works with.
+func TestConformanceOldest(t *testing.T) {
+	lane.All(t)
+	run(t, harness(t, coordtest.KubernetesOptions{Oldest: true}, kubernetes.Options{}))
 }
 
 // TestConformanceBeside runs the rules with a Lease of client-go's in each election. It has neither shared members nor pins.
 func TestConformanceBeside(t *testing.T) {
 	lane.All(t)
-	h := harness(t, 1, kubernetes.Options{As: kubernetes.ClientGo})
+	h := harness(t, coordtest.KubernetesOptions{}, kubernetes.Options{As: kubernetes.ClientGo})
 	delete(h.Waive, "Queue.cost") // without shared members there are no queues
 	h.Costs["G5.handover"] = 6    // who leaves also clears the Lease, and who leads takes it
 	h.Waive["L1.apart"] = "it joins a line with an underscore in its name, which no Lease has"
@@ -45,7 +51,9 @@ func TestConformanceBeside(t *testing.T) {
 func TestHistories(t *testing.T) {
 	lane.All(t)
 	for _, servers := range []int{1, 2} {
-		t.Run(fmt.Sprint("servers=", servers), func(t *testing.T) { linear.Run(t, harness(t, servers, kubernetes.Options{})) })
+		t.Run(fmt.Sprint("servers=", servers), func(t *testing.T) {
+			linear.Run(t, harness(t, coordtest.KubernetesOptions{Servers: servers}, kubernetes.Options{}))
+		})
 	}
 }
 
@@ -55,9 +63,9 @@ func run(t *testing.T, h conformance.Harness) {
 	conformance.Run(t, h)
 }
 
-// harness is that of so many API servers on one etcd, and clients with the options o. The clients are spread over them.
-func harness(t *testing.T, servers int, o kubernetes.Options) conformance.Harness {
-	k := coordtest.NewKubernetes(t, &coordtest.KubernetesOptions{Servers: servers})
+// harness is that of API servers on one etcd, and clients with the options o. The clients are spread over the servers.
+func harness(t *testing.T, servers coordtest.KubernetesOptions, o kubernetes.Options) conformance.Harness {
+	k := coordtest.NewKubernetes(t, &servers)
 	url := "kubernetes://default?ttl=" + ttl.String() + "&as=" + string(o.As) + "&kubeconfig=" + kubeconfig(t, k, coordtest.KubernetesToken)
 	operator := rig.OperatorOf(t, url)
 	var opened atomic.Int64
@@ -67,7 +75,7 @@ func harness(t *testing.T, servers int, o kubernetes.Options) conformance.Harnes
 		Slack:   ttl * 5 / 4, // sessions that nobody waits for are looked at about once in a TTL
 		Latency: max(4*time.Second, ttl),
 		Open: func(context.Context) (backend.Backend, error) {
-			c, err := open(k, k.Addrs()[opened.Add(1)%int64(servers)], o)
+			c, err := open(k, k.Addrs()[opened.Add(1)%int64(len(k.Addrs()))], o)
 			if err != nil {
 				return nil, err
 			}
@@ -99,7 +107,7 @@ func harness(t *testing.T, servers int, o kubernetes.Options) conformance.Harnes
 			"G3.held-dropped": "the record of an election lists what a guarded write may reach, and an operator deletes it with the members (docs/safety.md)",
 			"Queue.cost":      "to take an item and to confirm it are some sixteen requests, as no request reads or writes several objects under a condition; it is the same however many items stand",
 		},
-		Costs:    map[string]int64{"G5.handover": 3},
+		Costs:    map[string]int64{"G5.handover": 3, "G5.rest": 5},
 		Complete: true,
 	}
 	rig.Clients(&h.Faults, func(b backend.Backend) []rig.Client { return []rig.Client{rigClient{b.(*client)}} })
@@ -147,5 +155,5 @@ func reference(t testing.TB) func(context.Context) error {
 // TestConformanceTwo runs the rules on two API servers that keep their data in one etcd. The clients are spread over them.
 func TestConformanceTwo(t *testing.T) {
 	lane.All(t)
-	run(t, harness(t, 2, kubernetes.Options{}))
+	run(t, harness(t, coordtest.KubernetesOptions{Servers: 2}, kubernetes.Options{}))
 }

@@ -16,18 +16,27 @@ import (
 
 // serverPackages are the programs that the modules in the folder servers pin.
 var serverPackages = map[string]struct{ module, pkg string }{
-	"etcd":           {"internal/build/servers/etcd", "go.etcd.io/etcd/server/v3"},
-	"etcdctl":        {"internal/build/servers/etcd", "go.etcd.io/etcd/etcdctl/v3"},
-	"consul":         {"internal/build/servers/consul", "github.com/hashicorp/consul"},
-	"kube-apiserver": {"internal/build/servers/kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver"},
+	"etcd":    {"internal/build/servers/etcd", "go.etcd.io/etcd/server/v3"},
+	"etcdctl": {"internal/build/servers/etcd", "go.etcd.io/etcd/etcdctl/v3"},
+	"consul":  {"internal/build/servers/consul", "github.com/hashicorp/consul"},
+	apiServer: {"internal/build/servers/kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver"},
+	// The oldest that package kubernetes works with.
+	oldestAPIServer: {"internal/build/servers/kubernetes-oldest", "k8s.io/kubernetes/cmd/kube-apiserver"},
 }
+
+const (
+	apiServer       = "kube-apiserver"
+	oldestAPIServer = "kube-apiserver-oldest"
+)
 
 // ServerBinaries returns the names that [ServerBinary] knows, the quickest to
 // build first.
-func ServerBinaries() []string { return []string{"etcdctl", "etcd", "consul", "kube-apiserver"} }
+func ServerBinaries() []string {
+	return []string{"etcdctl", "etcd", "consul", apiServer, oldestAPIServer}
+}
 
-// ServerBinary returns the path of the program "etcd", "etcdctl", "consul" or
-// "kube-apiserver", in the version that the modules in the folder servers pin. The first
+// ServerBinary returns the path of the program "etcd", "etcdctl", "consul",
+// "kube-apiserver" or "kube-apiserver-oldest", in the version that the modules in the folder servers pin. The first
 // call for a version builds it into the user's cache folder, which takes from one minute
 // (etcd) to five (Consul, kube-apiserver) and is reported on standard error; processes
 // that need it at the same time wait for each other. It is safe for concurrent use.

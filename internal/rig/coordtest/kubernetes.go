@@ -30,6 +30,8 @@ const KubernetesToken = "for-tests"
 type KubernetesOptions struct {
 	// Servers is the number of API servers, which keep their data in one etcd: 1 by default.
 	Servers int
+	// Oldest has them be of the oldest version that package kubernetes works with, and not of the newest.
+	Oldest bool
 	// Etcd are the options of that etcd. Its number of servers is another one.
 	Etcd *EtcdOptions
 	// Users turns authorization on (RBAC), for these users, who have no right at first. The token of each is [KubernetesUserToken].
@@ -58,7 +60,11 @@ func StartKubernetes(ctx context.Context, opts *KubernetesOptions) (*Kubernetes,
 		o = *opts
 	}
 	o.Servers = max(o.Servers, 1)
-	binary, err := ServerBinary(ctx, "kube-apiserver")
+	name := apiServer
+	if o.Oldest {
+		name = oldestAPIServer
+	}
+	binary, err := ServerBinary(ctx, name)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,7 @@
 // Servers builds the servers and tools that the tests run, all of them or those that are
 // named, and prints where they are:
 //
-//	go run ./internal/rig/coordtest/cmd/servers [etcd] [etcdctl] [consul] [kube-apiserver]
+//	go run ./internal/rig/coordtest/cmd/servers [etcd] [etcdctl] [consul] [kube-apiserver] [kube-apiserver-oldest]
 //
 // Tests build what they need by themselves. This command is for those who would rather
 // wait now than in the middle of a test. Packages kubernetes and bench need kube-apiserver, bench only where it
