@@ -105,7 +105,7 @@ func (f *folder) lockCounter(ctx context.Context, h *hold) (c counter, unlock fu
 		if ctx.Err() != nil {
 			return c, nil, context.Cause(ctx)
 		}
-		if wait.Err() == nil {
+		if !errors.Is(err, context.DeadlineExceeded) {
 			return c, nil, err
 		}
 	}

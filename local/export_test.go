@@ -94,6 +94,37 @@ func StopInJoin(ctx context.Context, b *Backend, line string) (goOn func(), err 
 	return h.release, nil
 }
 
+// StallDisk has syncs wait until the test calls the func that answers then has, or ends.
+func StallDisk(t *testing.T) (answers <-chan func()) {
+	old, asked, answer := fsync, make(chan func(), 1), make(chan struct{})
+	free := sync.OnceFunc(func() { close(answer) })
+	fsync = func(fd int) error {
+		select {
+		case asked <- free:
+		default:
+		}
+		<-answer
+		return old(fd)
+	}
+	t.Cleanup(func() { free(); fsync = old })
+	return asked
+}
+
+// IsDrawing reports whether somebody takes a number.
+func IsDrawing(b *Backend) bool {
+	f := folderOf(b)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.gates[counterName] != nil
+}
+
+// DrawUnlocked takes a number without a file whose bytes could be locked.
+func DrawUnlocked(ctx context.Context, b *Backend) error {
+	f := folderOf(b)
+	_, _, err := f.lockCounter(ctx, &hold{folder: f, fd: -1})
+	return err
+}
+
 // Joining returns how many wait to join the line.
 func Joining(b *Backend, line string) int {
 	s := b.sessions.Newest().(*session)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -184,6 +185,72 @@ func TestStoppedDraw(t *testing.T) {
 		t.Fatal(err)
 	}
 	larger(join(t, s, "e", "").Position)
+}
+
+// TestPinLeft says that a member that leaves while it is being pinned has left: the pin finds nobody.
+func TestPinLeft(t *testing.T) {
+	dir := coordtest.Folder(t)
+	b, s := open(t, dir)
+	m := join(t, s, "e", "")
+	var goOn []func() error
+	for i := range 4 { // as many as there are counters
+		stopped, _ := open(t, dir)
+		f, err := local.StopInDraw(t.Context(), stopped, fmt.Sprint("stopped", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		goOn = append(goOn, f)
+	}
+	pinned := begin(func() error { return s.Pin(t.Context(), m, backend.Header{}, backend.Absent) })
+	for !local.IsDrawing(b) {
+		runtime.Gosched()
+	}
+	leave(t, s, m)
+	for _, f := range goOn {
+		if err := f(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := within(t, "Pin", pinned); !errors.Is(err, backend.ErrNotMember) {
+		t.Errorf("Pin of a member that has left: %v, want ErrNotMember", err)
+	}
+	if l, err := s.Line(t.Context(), "e"); err != nil || len(l.Members) > 0 {
+		t.Errorf("%+v stand, %v", l.Members, err)
+	}
+}
+
+// TestStalledUnpin says that a disk which does not answer the one who removes a pinned member keeps nobody else from looking
+// and leaving.
+func TestStalledUnpin(t *testing.T) {
+	dir := t.TempDir()
+	_, s := open(t, dir)
+	item := appendItem(t, s, "items", "")
+	first, second := join(t, s, "e", ""), join(t, s, "e", "")
+	answers := local.StallDisk(t)
+	left := begin(func() error { return s.Leave(t.Context(), item) })
+	answer := <-answers
+	looks := begin(func() error {
+		p, err := s.Ahead(t.Context(), second)
+		if err == nil && p.Ahead != first {
+			err = fmt.Errorf("it stands at %+v", p)
+		}
+		return errors.Join(err, s.Leave(t.Context(), first))
+	})
+	if err := within(t, "to look, and to leave,", looks); err != nil {
+		t.Error(err)
+	}
+	answer()
+	if err := within(t, "Leave", left); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDrawUnlocked says that a counter which cannot be locked is not taken for one that others have locked.
+func TestDrawUnlocked(t *testing.T) {
+	b, _ := open(t, t.TempDir())
+	if err := local.DrawUnlocked(t.Context(), b); !errors.Is(err, unix.EBADF) {
+		t.Errorf("%v, want EBADF", err)
+	}
 }
 
 // TestManyDraw says that those of one process who take a number at the same time wait for each other, however

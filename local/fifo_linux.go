@@ -19,6 +19,7 @@ type place struct {
 	position uint64
 	fd       int // of the FIFO, which is open for reading and writing, and locked
 	pinned   bool
+	lent     bool // others may have the FIFO open; see [session.Files]
 	known
 	rest func() // the work that WatchPlace left when the member was first; nil if none
 }
@@ -79,12 +80,8 @@ func (p *place) finish() {
 	}
 }
 
-// remove removes the FIFO unless the member is pinned. If it fails, a later Join removes the FIFO.
-func (p *place) remove() {
-	if !p.pinned {
-		_ = p.dir.remove(p.line, p.position)
-	}
-}
+// remove removes the FIFO. If it fails after letGo, a later Join removes the FIFO, unless a process stands by a descriptor that was lent.
+func (p *place) remove() error { return p.dir.remove(p.line, p.position) }
 
 // headHint is RWH_WRITE_LIFE_SHORT (include/uapi/linux/fcntl.h).
 const headHint = 2

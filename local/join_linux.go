@@ -208,7 +208,7 @@ func (s *session) add(d *dir, im *image, js []*joining, first uint64) error {
 		case j.err != nil:
 		case err != nil:
 			p.letGo()
-			p.remove() // whether a file lists it or not, nobody owns it
+			_ = p.remove() // whether a file lists it or not, nobody owns it
 		case j.m.Pinned:
 			p.letGo()
 		default:

@@ -13,12 +13,22 @@ import (
 func (s *session) Leave(ctx context.Context, m backend.Member) error {
 	s.mu.Lock()
 	p := s.places[m.Position]
-	if p != nil && !p.pinned && p.line == m.Line {
+	own := p != nil && !p.pinned && p.line == m.Line
+	if own && p.lent {
+		// Who has the FIFO open makes it look as if m stood, so it goes first, and m stands if that fails.
+		s.mu.Unlock()
+		if err := p.remove(); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		own = s.places[m.Position] == p && !p.pinned
+	}
+	if own {
 		delete(s.places, m.Position)
 		p.letGo()
 		s.mu.Unlock()
 		s.b.watches.wake(p.path) // in this process the poller would report it only when no goroutine has anything to do
-		p.remove()               // this may take as long as the disk does; if it fails, a later Join removes it
+		_ = p.remove()           // this may take as long as the disk does; if it fails, a later Join removes the FIFO
 		p.finish()
 		return nil
 	}
@@ -36,9 +46,7 @@ func (s *session) unpin(m backend.Member) error {
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	own := s.places[m.Position]
+	own := s.own(m)
 	i := st.index(m)
 	switch {
 	case i < 0:
@@ -62,7 +70,9 @@ func (s *session) unpin(m backend.Member) error {
 		return fmt.Errorf("%w: member %s was joined by another session", backend.ErrDenied, m.Key)
 	}
 	if own != nil {
+		s.mu.Lock()
 		delete(s.places, m.Position)
+		s.mu.Unlock()
 		own.letGo()
 		own.finish()
 	}
@@ -71,6 +81,16 @@ func (s *session) unpin(m backend.Member) error {
 	}
 	if len(st.members) == 0 && st.version == backend.Absent {
 		s.dir.tidy(m.Line)
+	}
+	return nil
+}
+
+// own returns the place of a member that the session holds, or nil.
+func (s *session) own(m backend.Member) *place {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.places[m.Position]; p != nil && p.line == m.Line {
+		return p
 	}
 	return nil
 }

@@ -188,12 +188,28 @@ func readOnly(b *local.Backend) error {
 		}
 		sessions, members = append(sessions, s), append(members, m.Member)
 	}
+	lender, err := sessions[0].Join(ctx, "lent", "", "")
+	if err != nil {
+		return err
+	}
+	lent, err := sessions[0].Files(lender.Member)
+	if err != nil {
+		return err
+	}
 	if err := syscall.Mount("", dir, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
 		return fmt.Errorf("remount: %w", err)
 	}
 	if err := sessions[0].Leave(ctx, members[0]); err != nil {
 		return fmt.Errorf("Leave: %w", err)
 	}
+	// Who has the file open holds the member, as long as it cannot be removed.
+	if err := sessions[0].Leave(ctx, lender.Member); !errors.Is(err, backend.ErrUnavailable) {
+		return fmt.Errorf("Leave of a member that was lent: %w, want ErrUnavailable", err)
+	}
+	if p, err := sessions[0].Ahead(ctx, lender.Member); err != nil || !p.First {
+		return fmt.Errorf("Ahead of a member that could not leave: %+v, %w", p, err)
+	}
+	lent[0].Close()
 	looks, err := local.New(dir, nil)
 	if err != nil {
 		return err

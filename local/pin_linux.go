@@ -34,9 +34,7 @@ func (s *session) Pin(ctx context.Context, m backend.Member, hd backend.Header, 
 		} else if !stands {
 			return backend.ErrNotMember
 		}
-		s.mu.Lock()
-		own := s.places[m.Position]
-		s.mu.Unlock()
+		own := s.own(m)
 		record := hd.Encode()
 		if st.members[i].Pinned {
 			if bytes.Equal(st.record, record) {
@@ -58,8 +56,12 @@ func (s *session) Pin(ctx context.Context, m backend.Member, hd backend.Header, 
 			// If store fails, @state may nevertheless list m as pinned: so its FIFO must
 			// outlive the session. If it does not, a later Join removes the FIFO.
 			s.mu.Lock()
-			own.pinned = true
+			left := s.places[m.Position] != own // it needs no lock to leave
+			own.pinned = !left
 			s.mu.Unlock()
+			if left {
+				return backend.ErrNotMember
+			}
 		}
 		// m also stays in @line until a later Join takes it out there.
 		if err := s.dir.store(st); err != nil {

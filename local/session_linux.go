@@ -64,15 +64,20 @@ func (s *session) explain(_ context.Context, err error) error {
 func (s *session) release(context.Context) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
+	var stays error
 	s.mu.Lock()
 	for _, p := range s.places {
 		p.letGo()
-		p.remove()
+		if !p.pinned {
+			if err := p.remove(); p.lent {
+				stays = errors.Join(stays, err)
+			}
+		}
 		p.finish()
 	}
 	clear(s.places)
 	s.mu.Unlock()
-	return s.dir.close() // it waits for one who looks, who may be about to lock s.mu
+	return errors.Join(stays, s.dir.close()) // it waits for one who looks, who may be about to lock s.mu
 }
 
 // write runs fn with the names locked, unless the session has ended. fn goes on if ctx ends
@@ -106,5 +111,6 @@ func (s *session) Files(m backend.Member) ([]*os.File, error) {
 	if err != nil {
 		return nil, wrap("files", m.Line, err)
 	}
+	p.lent = true
 	return []*os.File{file}, nil
 }
