@@ -76,7 +76,7 @@
 //
 // # SQL
 //
-// [SQL.Create] is the migration: one table that has a row for each resource. Each
+// [SQL.Schema] is the migration: one table that has a row for each resource. Each
 // transaction of a leader begins with [SQL.Raise]:
 //
 //	tx, err := db.BeginTx(ctx, nil)

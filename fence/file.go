@@ -25,7 +25,9 @@ import (
 type File string
 
 // Do runs do alone. If the file has seen a larger token, Do fails with a [*StaleError] instead. The
-// token is on the disk before do runs. So do may change more than one file, or run a program.
+// token is on the disk before do runs. So do may change more than one file, or run a program. If this process is killed, a program that it
+// has started may go on, and the next one to call Do does not wait for it: have such a program end with this process, or compare the token
+// itself, as it writes.
 //
 // Do blocks while other calls of Do run for this File, in any process, whatever their tokens;
 // so do must not call it for the same File. If ctx ends while it waits, its error wraps the
