@@ -262,6 +262,35 @@ func TestTakeWaits(t *testing.T) {
 	})
 }
 
+// While others take and confirm, the one who waits looks whether an item is free, and reads no line again.
+func TestWaitReadsNothingAgain(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		const changes = 5
+		busy := of(t, c, "busy")
+		put(t, busy, "a", "b", "c", "d", "e")
+		var held []*queue.Item
+		for _, v := range []string{"a", "b", "c", "d", "e"} {
+			held = append(held, takes(t, busy, v))
+		}
+		waits := take(t.Context(), of(t, c, "waits"))
+		if waits.Returned(t) {
+			t.Fatal("it has an item")
+		}
+		before := c.Requests()
+		for _, item := range held {
+			done(t, item)
+			synctest.Wait()
+		}
+		sent := c.Requests().Since(before)
+		if n := sent.Of("waits", memory.OpLine); n > 0 {
+			t.Errorf("%d changes have made it read %d lines: %v", changes, n, sent)
+		}
+		if sent.Of("waits", memory.OpFree) == 0 {
+			t.Errorf("it has not looked: %v", sent)
+		}
+	})
+}
+
 // A process that gives no ID has one all the same, by which all that it takes can be told.
 func TestTaker(t *testing.T) {
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {

@@ -71,15 +71,19 @@ func (q *Queue) takeInTurn(ctx context.Context) (item *Item, err error) {
 	defer cancel(nil)
 	defer context.AfterFunc(turn.Context(), func() { cancel(context.Cause(turn.Context())) })()
 	j := backoff.JitterOf(ctx)
+	var seen *sight
 	for {
 		if item, err = q.takeFree(ctx); !errors.Is(err, ErrEmpty) {
 			return item, err
 		}
-		if err := q.change(ctx, j); err != nil {
+		if seen, err = q.change(ctx, j, seen); err != nil {
 			return nil, err
 		}
 	}
 }
+
+// A sight is what a taker has seen of both lines. It is told of what happens after that.
+type sight struct{ claims, items backend.Line }
 
 // takeFree takes the first item that nobody claims. If another claims it at the same moment, takeFree
 // looks again, after a pause that is short at first, because there is a next item for each of them.
@@ -107,27 +111,33 @@ func (q *Queue) takeFirst(ctx context.Context) (*Item, error) {
 	return q.claim(ctx, item)
 }
 
-// change waits until an item may be free, at most for about a session time. Only the taker that has
-// the turn calls it, so that an item wakes one taker.
-func (q *Queue) change(ctx context.Context, j backoff.Jitter) error {
+// change waits until an item may be free, at most for about a session time, and returns what it has seen by then. seen is what it has
+// returned before, or nil. Only the taker that has the turn calls it, so that an item wakes one taker.
+func (q *Queue) change(ctx context.Context, j backoff.Jitter, seen *sight) (*sight, error) {
 	s, err := q.b.Session(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	claims, items, err := q.look(ctx, s) // short lines: none of the items was free
-	if err != nil {
-		return err
+	if seen == nil {
+		claims, items, err := q.look(ctx, s) // short lines: none of the items was free
+		if err != nil {
+			return nil, err
+		}
+		seen = &sight{claims, items}
+		if _, err := s.Free(ctx, q.items(), q.claims()); !errors.Is(err, backend.ErrTaken) {
+			return seen, err // an item has become free before the look
+		}
 	}
-	if _, err := s.Free(ctx, q.items(), q.claims()); !errors.Is(err, backend.ErrTaken) {
-		return err // an item has become free before the look
-	}
-	return again.ForAWhile(ctx, s, j, func(ctx context.Context) error {
-		return again.Either(ctx, func(ctx context.Context) error {
-			_, err := s.WatchLine(ctx, q.claims(), claims)
+	follow := func(line string, l *backend.Line) func(context.Context) error {
+		return func(ctx context.Context) error {
+			now, err := s.WatchLine(ctx, line, *l)
+			if err == nil {
+				*l = now
+			}
 			return err
-		}, func(ctx context.Context) error {
-			_, err := s.WatchLine(ctx, q.items(), items)
-			return err
-		})
+		}
+	}
+	return seen, again.ForAWhile(ctx, s, j, func(ctx context.Context) error {
+		return again.Either(ctx, follow(q.claims(), &seen.claims), follow(q.items(), &seen.items))
 	})
 }
