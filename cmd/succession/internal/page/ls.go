@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -57,10 +58,10 @@ With -o json it prints one object a line:
 			if *watch {
 				return w.print(ctx, cmd.OutOrStdout(), *out)
 			}
-			if err := w.round(opening); err != nil {
+			rows, err := w.all(opening)
+			if err != nil {
 				return err
 			}
-			rows, _ := w.changed(0)
 			return printRows(cmd.OutOrStdout(), *out, rows)
 		})
 	}
@@ -72,14 +73,29 @@ type Leading struct {
 	Name, ID string
 }
 
-// Led returns who leads, of all elections of b in which somebody does, by their names.
-func Led(ctx context.Context, b backend.Backend) (all []Leading, err error) {
-	w := newWatcher(b, nil, slog.New(slog.DiscardHandler))
-	defer w.close()
+// all returns the rows of all lines, however many there are.
+func (w *watcher) all(ctx context.Context) ([]row, error) {
+	w.most = math.MaxInt
 	if err := w.round(ctx); err != nil {
 		return nil, err
 	}
 	rows, _ := w.changed(0)
+	return rows, nil
+}
+
+// Led returns who leads, of all elections of b in which somebody does, by their names. It fails if one of them cannot be read.
+func Led(ctx context.Context, b backend.Backend) (all []Leading, err error) {
+	w := newWatcher(b, nil, slog.New(slog.DiscardHandler))
+	defer w.close()
+	rows, err := w.all(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range sortedKeys(w.heads) {
+		if err := w.heads[name].err; err != nil {
+			return nil, fmt.Errorf("who leads %s cannot be read: %w", name, err)
+		}
+	}
 	for _, r := range rows {
 		if r.Kind == kindElection && r.Who != "" {
 			all = append(all, Leading{r.Name, r.Who})

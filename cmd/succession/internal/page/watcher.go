@@ -40,6 +40,7 @@ const (
 type watcher struct {
 	b     backend.Backend
 	named []string // shown always
+	most  int      // how many lines are looked at
 	log   *slog.Logger
 	past  *past
 	pulse *pulse
@@ -74,7 +75,7 @@ type numbered struct {
 
 func newWatcher(b backend.Backend, named []string, log *slog.Logger) *watcher {
 	w := &watcher{
-		b: b, named: named, log: log, past: newPast(), tasks: newTasks(),
+		b: b, named: named, log: log, most: maxLines, past: newPast(), tasks: newTasks(),
 		heads: make(map[string]*head), rows: make(map[string]numbered), observers: make(map[string]*observer),
 	}
 	w.looks = &shared{run: w.look, on: w.tasks}
@@ -233,7 +234,7 @@ func (w *watcher) survey(all map[string]backend.Standing) {
 			}
 		}
 	}
-	more := boundLines(lines)
+	more := w.bound(lines)
 	for _, name := range w.listed(lines, more) {
 		if strings.HasSuffix(name, naming.Marks) {
 			continue
@@ -263,12 +264,12 @@ func (w *watcher) tell(name string, told backend.Record, notReady string) {
 	h.notReady = notReady
 }
 
-// boundLines leaves the first lines by name, as many as are looked at, and returns how many more there were.
-func boundLines(lines map[string]int) (more int) {
-	if len(lines) <= maxLines {
+// bound leaves the first lines by name, as many as are looked at, and returns how many more there were.
+func (w *watcher) bound(lines map[string]int) (more int) {
+	if len(lines) <= w.most {
 		return 0
 	}
-	for _, name := range sortedKeys(lines)[maxLines:] {
+	for _, name := range sortedKeys(lines)[w.most:] {
 		delete(lines, name)
 		more++
 	}
@@ -286,7 +287,7 @@ func (w *watcher) walk(ctx context.Context, s backend.Session) error {
 	if err != nil {
 		return err
 	}
-	more := boundLines(lines)
+	more := w.bound(lines)
 	names := w.listed(lines, more)
 	var mu sync.Mutex
 	var worst error
@@ -311,6 +312,9 @@ func (w *watcher) walk(ctx context.Context, s backend.Session) error {
 	}
 	close(work)
 	workers.Wait()
+	if worst == nil {
+		worst = context.Cause(ctx) // then some lines were not read
+	}
 	return worst
 }
 
@@ -340,7 +344,7 @@ func (w *watcher) listed(lines map[string]int, more int) []string {
 	for name, h := range w.heads {
 		if _, stands := lines[name]; !stands {
 			h.stand = 0
-			if !slices.Contains(w.named, name) && (now.Sub(h.at) > remembered || len(w.heads) > maxLines) {
+			if !slices.Contains(w.named, name) && (now.Sub(h.at) > remembered || len(w.heads) > w.most) {
 				delete(w.heads, name)
 				w.past.forget(name)
 				continue
