@@ -68,6 +68,11 @@ type MoveOptions struct {
 // it has returned without an error, both clusters are still in use: call [Backend.Finish].
 func (b *Backend) Move(ctx context.Context, election, to string, o *MoveOptions) (err error) {
 	defer func() { err = wrap("move", election, err) }()
+	ctx, end, err := b.step(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
 	keeper, err := b.keeper(ctx, election)
 	if err != nil {
 		return err
@@ -279,6 +284,11 @@ func abort(ctx context.Context, m *migrate.Backend, election string, h Home) (Ho
 
 // settleMove takes the last step of a move, and writes down where the election is after it.
 func (b *Backend) settleMove(ctx context.Context, election string, o *MoveOptions, step lastStep) error {
+	ctx, end, err := b.step(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
 	keeper, err := b.keeper(ctx, election)
 	if err != nil {
 		return err

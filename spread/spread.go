@@ -107,6 +107,23 @@ func (b *Backend) Close() error {
 	return wrap("close", "", errors.Join(errs...))
 }
 
+// step ties one step of an operator to the life of b: Close ends it, and waits for its end. The caller calls end.
+func (b *Backend) step(ctx context.Context) (tied context.Context, end func(), err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return nil, nil, backend.ErrClosed
+	}
+	b.following.Add(1)
+	tied, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(b.life, func() { cancel(backend.ErrClosed) })
+	return tied, func() {
+		stop()
+		cancel(nil)
+		b.following.Done()
+	}, nil
+}
+
 // wrap wraps an error in this package's way; nil stays nil.
 func wrap(op, name string, err error) error {
 	if err == nil {

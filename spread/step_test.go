@@ -69,6 +69,30 @@ func TestResignWaitsForNewLeader(t *testing.T) {
 	}, "a", "b")
 }
 
+// Close ends a move that waits, and its sessions.
+func TestCloseEndsMove(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.process("p", "a", "b").run(election)
+		w.until("p leads", time.Minute, func() bool { return w.leader(election) == "p" })
+		op := w.process("operator", "a", "b")
+		moved := make(chan error, 1)
+		w.wg.Go(func() { moved <- op.Move(w.ctx, election, other(w.at(election)), nil) })
+		time.Sleep(time.Second)
+		op.Close()
+		select {
+		case err := <-moved:
+			if !errors.Is(err, backend.ErrClosed) {
+				t.Errorf("%v; want %v", err, backend.ErrClosed)
+			}
+		default:
+			t.Error("the move goes on")
+		}
+		if err := op.Move(w.ctx, election, "b", nil); !errors.Is(err, backend.ErrClosed) {
+			t.Errorf("a move after Close: %v; want %v", err, backend.ErrClosed)
+		}
+	}, "a", "b")
+}
+
 // A move that is killed before any of its steps leaves nothing that Abort, or Finish, does not clear
 // away: the election can be moved anywhere afterwards.
 func TestMoveIsKilled(t *testing.T) {

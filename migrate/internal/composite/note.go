@@ -167,8 +167,18 @@ func (s *session) keeper(ctx context.Context, name string) (protocol.Side, backe
 		if err != nil {
 			return protocol.To, 0, err
 		}
-		if id != "" && id == n.Migration && n.Over == 0 {
-			return protocol.To, at, nil
+		if id != "" && id == n.Migration {
+			carried := n.Over == 0
+			if !carried { // it is only announced
+				now, err := s.to().Get(ctx, name)
+				if err != nil {
+					return protocol.To, 0, err
+				}
+				carried = now.Version != n.Over
+			}
+			if carried {
+				return protocol.To, at, nil
+			}
 		}
 	}
 	return protocol.From, at, nil
