@@ -261,33 +261,18 @@ func (d dir) list() ([]string, error) {
 	}
 }
 
-// folders returns the names of the folders in d that can be the step of a name. It leaves out those that are not ours.
+// folders returns the names of the folders in d that can be the step of a name.
 func (d dir) folders() (steps []string, err error) {
 	names, err := d.list()
 	for _, name := range names {
 		if strings.HasPrefix(name, "@") || backend.CheckName(name) != nil {
 			continue
 		}
-		if is, err := d.stat(name); err == nil && is.Mode&unix.S_IFMT == unix.S_IFDIR && !d.isForeign(name, &is) {
+		if is, err := d.stat(name); err == nil && is.Mode&unix.S_IFMT == unix.S_IFDIR {
 			steps = append(steps, name)
 		}
 	}
 	return steps, err
-}
-
-// isForeign reports whether the folder step of d is one of the application's, of which nothing is seen to be ours, and which enter would
-// refuse, or which this user may not read. Whoever asks for it by name is told why.
-func (d dir) isForeign(step string, is *unix.Stat_t) bool {
-	into := dir{top: d.top, at: path.Join(d.at, step)}
-	if into.check(is) == nil && unix.Faccessat(d.fd, step, unix.R_OK|unix.X_OK, unix.AT_EACCESS) == nil {
-		return false
-	}
-	for _, file := range []string{stateName, lineName} {
-		if _, err := d.stat(step + "/" + file); err == nil {
-			return false
-		}
-	}
-	return true
 }
 
 // steps returns the names of the folders in the folder of a name that can be the next step of a name.

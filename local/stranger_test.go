@@ -95,38 +95,6 @@ func TestLinkedFolder(t *testing.T) {
 	}
 }
 
-// TestFolderOfTheApplication says that a folder of the application's that a session would refuse is not looked into by who lists all, and is still refused to
-// who asks for it. One that has a line in it is named.
-func TestFolderOfTheApplication(t *testing.T) {
-	dir := t.TempDir()
-	_, s := open(t, dir)
-	join(t, s, "app/e", "")
-	if _, err := s.Put(t.Context(), "app/r", nil, nil); err != nil {
-		t.Fatal(err)
-	}
-	uploads := filepath.Join(dir, "app", "uploads")
-	if err := errors.Join(os.Mkdir(uploads, 0o700), os.Chmod(uploads, 0o777|fs.ModeSticky)); err != nil {
-		t.Fatal(err)
-	}
-	lines, err := s.Lines(t.Context())
-	if err != nil || len(lines) != 1 || lines["app/e"] != 1 {
-		t.Errorf("Lines: %v, %v", lines, err)
-	}
-	if all, err := s.Survey(t.Context()); err != nil || len(all) != 2 {
-		t.Errorf("Survey: %v, %v", all, err)
-	}
-	if names, err := s.List(t.Context(), "app"); err != nil || len(names) != 1 {
-		t.Errorf("List: %v, %v", names, err)
-	}
-	looks(t, s, "app/uploads", backend.ErrDenied)
-	if err := os.WriteFile(filepath.Join(uploads, "@line"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if lines, err := s.Lines(t.Context()); !errors.Is(err, backend.ErrDenied) {
-		t.Errorf("Lines where one is refused: %v, %v, want ErrDenied", lines, err)
-	}
-}
-
 // TestLinkedTop has links on the path of the top folder. A user must not lead root to a folder that is not that
 // user's own: root would make files there.
 func TestLinkedTop(t *testing.T) {
