@@ -83,28 +83,47 @@ func (n *notifier) watch(path string, wake func()) (stop func()) {
 	n.mu.Unlock()
 
 	same, err := n.add(path)
-	if !same && len(others) > 0 {
+	if !same && err == nil && len(others) > 0 {
 		n.wake(path) // they wait for changes of what was there before
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		n.logger.Warn("no inotify watch; looking once a second instead (raise fs.inotify.max_user_instances or max_user_watches)",
-			"path", path, "error", err)
-		n.mu.Lock()
-		sub.blind = true
-		n.blind++
-		n.mu.Unlock()
-		n.poke.ring()
-	}
+	n.refuse(path, err)
 	return func() { n.unwatch(path, sub) }
 }
 
-// isWatched reports whether what is at the path has been watched since a call of watch. If it has not, it is from now on, and the caller
-// looks at the present state.
+// isWatched reports whether what is at the path has been watched since a call of watch. If it has not, it is from now on, and all who
+// wait for the path look at the present state.
 func (n *notifier) isWatched(path string) bool {
 	n.adding.Lock()
 	defer n.added()
 	same, err := n.add(path)
-	return same || err != nil && !errors.Is(err, fs.ErrNotExist) // without inotify, the caller is woken once a second
+	if !same && err == nil {
+		n.wake(path)
+	}
+	n.refuse(path, err)
+	return same || err != nil && !errors.Is(err, fs.ErrNotExist)
+}
+
+// refuse has all who wait for the path woken once a second, if err says that it cannot be watched.
+func (n *notifier) refuse(path string, err error) {
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	n.mu.Lock()
+	newly := 0
+	for _, sub := range n.subs[path] {
+		if !sub.blind {
+			sub.blind = true
+			newly++
+		}
+	}
+	n.blind += newly
+	n.mu.Unlock()
+	if newly == 0 {
+		return
+	}
+	n.logger.Warn("no inotify watch; looking once a second instead (raise fs.inotify.max_user_instances or max_user_watches)",
+		"path", path, "error", err)
+	n.poke.ring()
 }
 
 // add watches what is at a path; see [inotify.add]. The caller holds adding.
