@@ -206,7 +206,7 @@ func (s *session) carry(ctx context.Context, c *candidacy, name string, needed b
 	}
 	to, m := s.to(), c.now().at[protocol.To]
 	want := note{Record: name, Election: c.line, Migration: id}
-	was, at, err := noteOf(ctx, to, name)
+	was, _, err := noteOf(ctx, to, name)
 	if err != nil || id == "" || was == want {
 		return nil, err
 	}
@@ -219,7 +219,8 @@ func (s *session) carry(ctx context.Context, c *candidacy, name string, needed b
 	if err == nil || needed {
 		return nil, err
 	}
-	if was, at, err = noteOf(ctx, to, name); err != nil || was == want { // carryOver may have written it
+	was, at, err := noteOf(ctx, to, name)
+	if err != nil || was == want { // carryOver may have written it
 		return nil, err
 	}
 	now, err := to.Get(ctx, name)
