@@ -13,10 +13,10 @@
 //	go run -C bench ./costs -from costs.json -short -into ../docs/performance.md
 //
 // A table of locks, queues and groups is put into a text in the same way, and measured first. So are the handovers, failovers and lines
-// at rest on one coordinator, for its page:
+// at rest on one coordinator, and what they cost it, for its page:
 //
 //	go run -C bench ./costs -measure 'lock|contest|queue|group' -library '^(etcd|consul|zookeeper|postgres|local):' -recipes -into ../docs/recipes.md
-//	go run -C bench ./costs -measure 'handover|failover|rest' -library '^postgres:' -n 2,5,100 -processes 5 -waiters 1 -session 15s -page postgres -into ../docs/postgres.md
+//	go run -C bench ./costs -measure 'handover|failover|rest|server' -library '^postgres:' -n 2,5,100 -processes 5 -waiters 1 -session 15s -page postgres -into ../docs/postgres.md
 //
 // Figures that a file of -json has are kept, and those measured again replaced. So several runs
 // can fill it, each with other flags. Paths are relative to the folder bench.
@@ -47,6 +47,10 @@
 //     requests and a proxy bytes, those of the leader among them, and of a leader for whom nobody waits before; processor
 //     time is that of the process in which all wait, and memory and goroutines what the second half of them adds. Requests of PostgreSQL
 //     are statements.
+//
+//   - server: what share of a core, and how much memory, a line needs at the coordinator in which nothing happens, where each
+//     candidate is in a process of its own, as the replicas of a service are. What it needs for nobody is left out. On Kubernetes that is the
+//     API server and its etcd.
 //
 //   - many: elections with two candidates each, in two processes, or with -candidates, and -together
 //     in one. How long until all have a leader, what share of a core the processes need at rest, and

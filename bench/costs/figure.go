@@ -17,6 +17,7 @@ const (
 	handover = "handover"
 	failover = "failover"
 	rest     = "rest"
+	server   = "server"
 	many     = "many"
 	lock     = "lock"
 	contest  = "contest"
@@ -24,7 +25,7 @@ const (
 	grouping = "group"
 )
 
-var measures = []string{handover, failover, rest, many, lock, contest, queueing, grouping}
+var measures = []string{handover, failover, rest, server, many, lock, contest, queueing, grouping}
 
 // A figure is what was measured of one library in one way.
 type figure struct {
@@ -46,7 +47,7 @@ type figure struct {
 	Requests   float64                           `json:",omitempty"` // in a session time; of a lock and its unlock, of an item, or of each follower
 	Bytes      float64                           `json:",omitempty"` // in a session time
 	Alone      struct{ Requests, Bytes float64 } `json:",omitzero"`  // the same of a leader for whom nobody waits
-	Memory     float64                           `json:",omitempty"` // bytes that one more takes who waits
+	Memory     float64                           `json:",omitempty"` // bytes that one more takes who waits; of a server, what all take there
 	CPU        float64                           `json:",omitempty"` // share of a core
 	Goroutines float64                           `json:",omitempty"` // that one more takes who waits
 	Rate       float64                           `json:",omitempty"` // handovers, locks or items in a second

@@ -33,14 +33,14 @@ func main() {
 
 // A bench is what to measure.
 type bench struct {
-	what                                 *regexp.Regexp // measures
-	chosen                               []candidate.Library
-	sizes, processes, waiters, elections numbers
-	items, members                       numbers
-	times, runs, candidates, joins       int
-	together                             bool
-	session, limit                       time.Duration
-	disk                                 bool
+	what                                           *regexp.Regexp // measures
+	chosen                                         []candidate.Library
+	sizes, processes, waiters, elections, replicas numbers
+	items, members                                 numbers
+	times, runs, candidates, joins                 int
+	together                                       bool
+	session, limit                                 time.Duration
+	disk                                           bool
 
 	mu       sync.Mutex
 	progress io.Writer
@@ -81,7 +81,7 @@ func (n *numbers) Set(text string) error {
 // command is the program.
 func command(ctx context.Context, args []string, out, progress io.Writer) error {
 	b := &bench{
-		sizes: numbers{2, 5, 100, 1000, 10000}, processes: numbers{1, 5}, waiters: numbers{100, 1000}, elections: numbers{100, 1000},
+		sizes: numbers{2, 5, 100, 1000, 10000}, processes: numbers{1, 5}, waiters: numbers{100, 1000}, replicas: numbers{shownReplicas}, elections: numbers{100, 1000},
 		items: shownQueues, members: shownGroups,
 		progress: progress,
 	}
@@ -97,6 +97,7 @@ func command(ctx context.Context, args []string, out, progress io.Writer) error 
 	set.IntVar(&b.joins, "joins", 20, "group: how often one more joins")
 	set.IntVar(&b.runs, "runs", 5, "failover: how many for each row")
 	set.Var(&b.waiters, "waiters", "rest: candidates that wait")
+	set.Var(&b.replicas, "replicas", "server: candidates, each in a process of its own")
 	set.Var(&b.elections, "elections", "many: how many")
 	set.IntVar(&b.candidates, "candidates", 2, "many: of each election")
 	set.BoolVar(&b.together, "together", false, "many: all in one process, and not in two")
@@ -107,7 +108,7 @@ func command(ctx context.Context, args []string, out, progress io.Writer) error 
 	from := set.String("from", "", "measure nothing, and show the figures of a file that -json wrote")
 	short := set.Bool("short", false, fmt.Sprintf("show only the handovers of elections with %d candidates in as many processes", shortN))
 	recipes := set.Bool("recipes", false, "show only locks, queues and groups")
-	page := set.String("page", "", "show only what the page of this coordinator has: handovers, failovers and lines at rest there")
+	page := set.String("page", "", "show only what the page of this coordinator has: handovers, failovers, lines at rest, and what these cost the server")
 	text := set.String("into", "", "show them in this file, between its lines <!-- costs --> and <!-- /costs -->; only what is whole")
 	pictures := set.String("svg", "", "also draw pictures, into this folder")
 	if err := set.Parse(args); err != nil {
@@ -204,6 +205,11 @@ func (b *bench) measure(ctx context.Context) (err error) {
 		do(rest, func() error { return b.alone(ctx, rest, elections, jobs, n, b.rest) })
 	}
 	ourProcesses := slices.DeleteFunc(elections, func(l candidate.Library) bool { return l.Peer != "" })
+	for _, n := range b.replicas {
+		do(server, func() error {
+			return b.alone(ctx, server, slices.DeleteFunc(ourProcesses, func(l candidate.Library) bool { return l.Coordinator == candidate.Local }), 1, n, b.server)
+		})
+	}
 	for _, n := range b.elections {
 		do(many, func() error { return b.alone(ctx, many, ourProcesses, 1, n, b.many) })
 	}

@@ -113,6 +113,7 @@ func TestOthers(t *testing.T) {
 	}{
 		{failover, []string{"etcd: succession", "consul: succession", "zookeeper: succession", "zookeeper: Curator LeaderLatch", "postgres: succession", "postgres: pg_advisory_lock, pgx", "local: succession"}},
 		{rest, []string{"etcd: succession", "consul: succession", "zookeeper: succession", "postgres: succession", "postgres: River's elector", "local: succession"}},
+		{server, []string{"etcd: succession", "consul: api.Lock", "zookeeper: succession", "postgres: pg_advisory_lock, pgx"}},
 		{many, []string{"etcd: succession"}},
 		{lock, []string{"etcd: succession, Mutex", "etcd: concurrency.Mutex", "zookeeper: kazoo Election", "postgres: pg_advisory_lock, pgx", "local: succession"}},
 		{contest, []string{"etcd: succession, Mutex", "consul: api.Lock", "zookeeper: kazoo Election", "postgres: succession, Mutex", "local: succession"}},
@@ -122,7 +123,7 @@ func TestOthers(t *testing.T) {
 	} {
 		t.Run(c.measure+", "+c.rows[0], func(t *testing.T) {
 			t.Parallel()
-			out := run(t, "-measure", c.measure, "-library", "^("+strings.Join(c.rows, "|")+")$", "-session", "2s", "-runs", "1", "-waiters", "2", "-elections", "3", "-items", "8", "-members", "3", "-joins", "1")
+			out := run(t, "-measure", c.measure, "-library", "^("+strings.Join(c.rows, "|")+")$", "-session", "2s", "-runs", "1", "-waiters", "2", "-replicas", "2", "-elections", "3", "-items", "8", "-members", "3", "-joins", "1")
 			for _, want := range c.rows {
 				coordinator, library, _ := strings.Cut(want, ": ")
 				row := regexp.MustCompile(`\| ` + candidate.Titles[coordinator] + `[ .0-9]* \| \**` + regexp.QuoteMeta(library) + `[ .0-9]*\**(, which [a-z ]*)? \| [\d–]`)
@@ -137,15 +138,16 @@ func TestOthers(t *testing.T) {
 // Everything is measured on Kubernetes, but for the start of client-go, and handovers beside the floor of Leases.
 func TestKubernetes(t *testing.T) {
 	lane.All(t)
-	out := run(t, "-library", "kubernetes", "-n", "3", "-processes", "2", "-times", "2", "-session", "3s", "-runs", "1", "-waiters", "2", "-elections", "3")
+	out := run(t, "-library", "kubernetes", "-n", "3", "-processes", "2", "-times", "2", "-session", "3s", "-runs", "1", "-waiters", "2", "-replicas", "2", "-elections", "3")
 	for _, row := range []string{
 		`\| Kubernetes [.0-9]+ \| 3 \| 2 \| floor \| \d`,
 		`\| Kubernetes [.0-9]+ \| 3 \| 2 \| client-go leaderelection \(ReleaseOnCancel\) [.0-9]+ \| \d`,
 		`\| Kubernetes [.0-9]+ \| 3 \| 2 \| \*\*succession\*\* \| \d`,
 		`\| Kubernetes [.0-9]+ \| 3 \| 2 \| succession \(as=client-go\) \| \d`,
-		`\| Kubernetes [.0-9]+ \| client-go leaderelection [.0-9]+ \| 1 \| 3\.0 s \| \d`,                           // failover
-		`\| Kubernetes [.0-9]+ \| client-go leaderelection \(ReleaseOnCancel\) [.0-9]+ \| 2 \| 3\.0 s \| [1-9]`,    // rest
-		`\| Kubernetes [.0-9]+ \| client-go leaderelection \(ReleaseOnCancel\) [.0-9]+ \| 3 \| \d.* \| \d.* \| \d`, // many
+		`\| Kubernetes [.0-9]+ \| client-go leaderelection [.0-9]+ \| 1 \| 3\.0 s \| \d`,                                       // failover
+		`\| Kubernetes [.0-9]+ \| client-go leaderelection \(ReleaseOnCancel\) [.0-9]+ \| 2 \| 3\.0 s \| [1-9]\d* \|`,          // rest
+		`\| Kubernetes [.0-9]+ \| client-go leaderelection \(ReleaseOnCancel\) [.0-9]+ \| 3 \| \d.* \| \d.* \| \d`,             // many
+		`\| Kubernetes [.0-9]+ \| client-go leaderelection \(ReleaseOnCancel\) [.0-9]+ \| 2 \| 3\.0 s \| \d+\.\d % \| \d+ MiB`, // server
 	} {
 		if found := regexp.MustCompile(row).FindAllString(out, -1); len(found) != 1 {
 			t.Errorf("%d rows as %s, want 1, in\n%s", len(found), row, out)

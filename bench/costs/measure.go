@@ -203,7 +203,7 @@ func (b *bench) rest(ctx context.Context, p *place, l candidate.Library, f *figu
 				return 0, 0, 0, err
 			}
 		}
-		used, err = cpu(q.processes[1:]...)
+		used, err = cpu(pids(q.processes[1:])...)
 		return requests, q.bytes(), used, err
 	}
 	// spent is what happens in a session's time.
@@ -250,6 +250,43 @@ func (b *bench) rest(ctx context.Context, p *place, l candidate.Library, f *figu
 	return err
 }
 
+// server measures what a line costs its server in which nothing happens, and each candidate is in a process of its own, as in replicas of a service.
+// What the server uses while nobody is there does not count.
+func (b *bench) server(ctx context.Context, p *place, l candidate.Library, f *figure) error {
+	const sessions = 4
+	// used returns which share of a core it uses, and how much memory.
+	used := func() (share, memory float64, err error) {
+		if err := sleep(ctx, b.session); err != nil { // what follows a start is not rest
+			return 0, 0, err
+		}
+		was, _, err := p.used()
+		if err != nil {
+			return 0, 0, err
+		}
+		begin := time.Now()
+		if err := sleep(ctx, sessions*b.session); err != nil {
+			return 0, 0, err
+		}
+		is, bytes, err := p.used()
+		return float64(is-was) / float64(time.Since(begin)), float64(bytes), err
+	}
+	anyway, before, err := used()
+	if err != nil {
+		return err
+	}
+	q, err := open(ctx, p, l, f.N, how{session: b.session})
+	if err != nil {
+		return err
+	}
+	defer q.close()
+	if err := q.assemble(ctx, f, f.N, b.limit); err != nil {
+		return err
+	}
+	share, memory, err := used()
+	f.CPU, f.Memory = max(0, share-anyway), max(0, memory-before)
+	return err
+}
+
 // many measures elections of some candidates each, dealt to two processes or in one: how long it
 // takes until all have a leader, what they cost at rest, and how many handovers there are in a
 // second when each leader resigns at once.
@@ -289,14 +326,14 @@ func (b *bench) many(ctx context.Context, p *place, l candidate.Library, f *figu
 	if err := sleep(ctx, b.session); err != nil {
 		return err
 	}
-	used, err := cpu(q.processes...)
+	used, err := cpu(pids(q.processes)...)
 	if err != nil {
 		return err
 	}
 	if err := sleep(ctx, b.session); err != nil {
 		return err
 	}
-	usedThen, err := cpu(q.processes...)
+	usedThen, err := cpu(pids(q.processes)...)
 	if err != nil {
 		return err
 	}

@@ -11,12 +11,15 @@ import (
 
 // pageLengths are the lines whose handovers the page of a coordinator has, with the candidates in as many processes as the short table has.
 var pageLengths = map[string][]int{
-	candidate.Kubernetes: {5},
+	candidate.Kubernetes: {5, 100},
 	candidate.Postgres:   {2, 5, 100},
 }
 
 // pageWaiters is how many wait in the line at rest that it has.
 const pageWaiters = 1
+
+// shownReplicas is how many candidates burden the server that it has.
+const shownReplicas = 100
 
 // page writes what the page of a coordinator shows.
 func (b *book) page(w io.Writer, coordinator string) {
@@ -27,7 +30,8 @@ func (b *book) page(w io.Writer, coordinator string) {
 		case f.Coordinator != coordinator,
 			f.Measure == handover && (f.Processes != shortProcesses || !slices.Contains(pageLengths[coordinator], f.N)),
 			f.Measure == rest && f.N != pageWaiters,
-			f.Measure != handover && f.Measure != rest && f.Measure != failover:
+			f.Measure == server && f.N != shownReplicas,
+			!slices.Contains([]string{handover, failover, rest, server}, f.Measure):
 			continue
 		}
 		p.put(f)
@@ -37,6 +41,7 @@ func (b *book) page(w io.Writer, coordinator string) {
 	p.handovers(w)
 	p.failovers(w)
 	p.rests(w)
+	p.loads(w)
 }
 
 // wholePage returns an error unless the page of a coordinator has all that it shows, on servers that waited for their disk.
@@ -70,7 +75,7 @@ func (b *book) wholePage(coordinator string) error {
 				return err
 			}
 		}
-		for measure, n := range map[string]int{failover: 1, rest: pageWaiters} {
+		for measure, n := range map[string]int{failover: 1, rest: pageWaiters, server: shownReplicas} {
 			if err := missing(measure, l.Name, n); err != nil {
 				return err
 			}

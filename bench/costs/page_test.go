@@ -31,6 +31,7 @@ func paged() *book {
 		f.Alone.Requests, f.Alone.Bytes = 5, 4000
 		add(f)
 		add(figure{Measure: rest, Library: l.Name, N: 1000, Session: 10 * time.Second})
+		add(figure{Measure: server, Library: l.Name, N: shownReplicas, Session: 10 * time.Second, CPU: 0.123, Memory: 5 << 20})
 		add(figure{Measure: lock, Library: l.Name, N: 1})
 	}
 	b.put(&figure{Measure: handover, Coordinator: candidate.Etcd, Library: candidate.Ours, N: 5, Processes: shortProcesses, Times: []time.Duration{1}})
@@ -50,6 +51,7 @@ func TestPage(t *testing.T) {
 		"| PostgreSQL 15 | 100 | 5 | **succession** | 1.00 |",
 		"| PostgreSQL 15 | River's elector | 1 | 10.0 s | 1 ms |",
 		"| PostgreSQL 15 | succession | 1 | 10.0 s | 12 | 7.0 kB | 0.50 | 0.70 | 400 | 300 |",
+		"| PostgreSQL 15 | succession | 100 | 10.0 s | 12.3 % | 5 MiB |",
 	} {
 		if strings.Count(out.String(), want) != 1 {
 			t.Errorf("not once: %s", want)
@@ -74,6 +76,7 @@ func TestWholePage(t *testing.T) {
 		"a floor":    {func(f *figure) bool { return f.Library == candidate.Floor && f.N == 100 }, "handover, postgres: floor, 100"},
 		"a length":   {func(f *figure) bool { return f.Library == candidate.Ours && f.N == 100 && f.Processes == 5 }, "handover, postgres: succession, 100"},
 		"a failover": {func(f *figure) bool { return f.Measure == failover && f.Library == candidate.Ours }, "failover, postgres: succession, 1"},
+		"a load":     {func(f *figure) bool { return f.Measure == server && f.Library == "River's elector" }, "server, postgres: River's elector, 100"},
 		"a rest":     {func(f *figure) bool { return f.Measure == rest && f.Library == "River's elector" && f.N == 1 }, "rest, postgres: River's elector, 1"},
 	} {
 		b := paged()

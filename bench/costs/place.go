@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,6 +28,7 @@ type place struct {
 	addr    string // the folder of local
 	version string
 	stop    func()
+	servers []*coordtest.Server // none is local
 	// standing counts who stands in a line. Nobody does for api.Lock: its sessions are counted. It is nil
 	// where all libraries are unseen.
 	standing func(ctx context.Context, l candidate.Library, election string) (int, error)
@@ -78,7 +80,7 @@ func startEtcd(ctx context.Context, disk bool) (*place, error) {
 	}
 	return &place{
 		addr: addr,
-		stop: func() { client.Close(); e.Stop() },
+		stop: func() { client.Close(); e.Stop() }, servers: e.Servers(),
 		standing: func(ctx context.Context, _ candidate.Library, election string) (int, error) {
 			r, err := client.Get(ctx, election+"/", clientv3.WithPrefix(), clientv3.WithCountOnly())
 			if err != nil {
@@ -109,7 +111,7 @@ func startConsul(ctx context.Context, disk bool) (*place, error) {
 	}
 	return &place{
 		addr: addr,
-		stop: c.Stop,
+		stop: c.Stop, servers: c.Servers(),
 		standing: func(_ context.Context, l candidate.Library, election string) (n int, err error) {
 			if !l.Herd {
 				keys, _, err := client.KV().Keys(election+"/", "", nil)
@@ -142,7 +144,7 @@ func startZooKeeper(ctx context.Context, disk bool) (*place, error) {
 	}
 	return &place{
 		addr: addr,
-		stop: func() { conn.Close(); z.Stop() },
+		stop: func() { conn.Close(); z.Stop() }, servers: z.Servers(),
 		standing: func(_ context.Context, _ candidate.Library, election string) (int, error) {
 			_, stat, err := conn.Exists("/" + election)
 			return int(stat.NumChildren), err
@@ -172,7 +174,7 @@ func startKubernetes(ctx context.Context, disk bool) (*place, error) {
 	client := leases.New(addr)
 	return &place{
 		addr: addr,
-		stop: func() { client.Close(); k.Stop() },
+		stop: func() { client.Close(); k.Stop() }, servers: slices.Concat(k.Servers(), k.Etcd().Servers()),
 		standing: func(ctx context.Context, _ candidate.Library, election string) (int, error) {
 			line, err := client.Members(ctx, election)
 			return len(line), err
@@ -208,7 +210,7 @@ func startPostgres(ctx context.Context, disk bool) (*place, error) {
 	}
 	return &place{
 		addr: addr,
-		stop: func() { pool.Close(); p.Stop() },
+		stop: func() { pool.Close(); p.Stop() }, servers: p.Servers(),
 		standing: func(ctx context.Context, l candidate.Library, election string) (int, error) {
 			if strings.HasPrefix(l.Name, candidate.Ours) {
 				return number(ctx, "SELECT count(*) FROM succession.member WHERE line = $1", election)

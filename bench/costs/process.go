@@ -4,28 +4,74 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
-// cpu returns the processor time that the processes have used, by proc(5).
-func cpu(processes ...*coordtest.Peer) (sum time.Duration, err error) {
-	for _, p := range processes {
-		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
+// cpu returns the processor time that the processes have used, and children of theirs that have ended, by proc(5).
+func cpu(pids ...int) (sum time.Duration, err error) {
+	for _, pid := range pids {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err != nil {
 			return 0, err
 		}
 		// What follows the name, in parentheses, begins with the third field.
 		f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
-		var user, system time.Duration
-		if _, err := fmt.Sscan(f[11]+" "+f[12], &user, &system); err != nil {
-			return 0, err
+		for _, ticks := range f[11:15] {
+			n, err := strconv.Atoi(ticks)
+			if err != nil {
+				return 0, err
+			}
+			sum += time.Duration(n) * (time.Second / 100) // USER_HZ is 100
 		}
-		sum += (user + system) * (time.Second / 100) // USER_HZ is 100
 	}
 	return sum, nil
+}
+
+// resident returns how much of the processes is in memory, by proc(5). What they share is shared among those who do.
+func resident(pids ...int) (sum int, err error) {
+	for _, pid := range pids {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+		if err != nil {
+			return 0, err
+		}
+		_, line, _ := strings.Cut(string(b), "\nPss:")
+		var kib int
+		if _, err := fmt.Sscan(line, &kib); err != nil {
+			return 0, err
+		}
+		sum += kib << 10
+	}
+	return sum, nil
+}
+
+// used returns the processor time and the memory of the processes that serve a place.
+func (p *place) used() (time.Duration, int, error) {
+	var all []int
+	for _, s := range p.servers {
+		pids, err := s.PIDs()
+		if err != nil {
+			return 0, 0, err
+		}
+		all = append(all, pids...)
+	}
+	used, err := cpu(all...)
+	if err != nil {
+		return 0, 0, err
+	}
+	bytes, err := resident(all...)
+	return used, bytes, err
+}
+
+// pids returns the processes of candidates.
+func pids(processes []*coordtest.Peer) (all []int) {
+	for _, p := range processes {
+		all = append(all, p.PID())
+	}
+	return all
 }
 
 // A weight is what a process has at rest.
@@ -67,12 +113,6 @@ func (q *line) weighOnce(ctx context.Context, p *coordtest.Peer) (w weight, err 
 			return n == 2
 		})
 	}
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.PID()))
-	if err != nil {
-		return w, err
-	}
-	var size int
-	_, err = fmt.Sscan(string(b), &size, &w.bytes)
-	w.bytes *= os.Getpagesize()
+	w.bytes, err = resident(p.PID())
 	return w, err
 }

@@ -16,6 +16,7 @@ func (b *book) markdown(w io.Writer) {
 	b.starts(w)
 	b.failovers(w)
 	b.rests(w)
+	b.loads(w)
 	b.elections(w)
 	b.lockTable(w)
 	b.contestTable(w)
@@ -160,6 +161,13 @@ func (f *figure) each() string {
 	s := f.Session.Seconds()
 	more := func(all, alone float64) float64 { return max(0, all-alone) / float64(f.N) / s }
 	return fmt.Sprintf("%.2f | %.2f | %.0f | %.0f", f.Alone.Requests/s, more(f.Requests, f.Alone.Requests), f.Alone.Bytes/s, more(f.Bytes, f.Alone.Bytes))
+}
+
+func (b *book) loads(w io.Writer) {
+	b.rows(w, server, "What a line at rest costs the coordinator, each candidate in a process of its own",
+		"| candidates | session | share of a core | memory |", func(f *figure) string {
+			return fmt.Sprintf("| %d | %s | %.1f %% | %.0f MiB |", f.N, seconds(f.Session), 100*f.CPU, f.Memory/(1<<20))
+		})
 }
 
 func (b *book) elections(w io.Writer) {

@@ -195,6 +195,16 @@ func (s *Server) output() string {
 	return string(b[s.from:])
 }
 
+// PIDs returns the ids of the server's processes: the one that was started last, and its children.
+func (s *Server) PIDs() ([]int, error) {
+	proc := s.process()
+	if proc == nil {
+		return nil, nil
+	}
+	children, err := childrenOf(proc.os.Pid)
+	return append(children, proc.os.Pid), err
+}
+
 func (s *Server) process() *process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
