@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -76,20 +75,8 @@ func configOf(k *coordtest.Kubernetes, addr, token string) (*rest.Config, error)
 // kubeconfig writes a kubeconfig for the first server, and returns its path.
 func kubeconfig(t testing.TB, k *coordtest.Kubernetes, token string) string {
 	t.Helper()
-	ca, err := k.CA()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	path := filepath.Join(dir, "config")
-	text := fmt.Sprintf(`apiVersion: v1
-kind: Config
-current-context: test
-clusters: [{name: test, cluster: {server: "https://%s", certificate-authority: %q}}]
-users: [{name: test, user: {token: %s}}]
-contexts: [{name: test, context: {cluster: test, user: test}}]
-`, k.Addrs()[0], filepath.Join(dir, "ca.pem"), token)
-	if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.WriteFile(filepath.Join(dir, "ca.pem"), ca, 0o600)); err != nil {
+	path := filepath.Join(t.TempDir(), "config")
+	if err := k.WriteConfig(path, k.Addrs()[0], token); err != nil {
 		t.Fatal(err)
 	}
 	return path

@@ -10,4 +10,6 @@ import (
 )
 
 // Elections move between this machine and Kubernetes while somebody leads them.
-func TestMoves(t *testing.T) { move.Check(t, urlOf(t, sharedKubernetes(t), coordtest.Name(t))) }
+func TestMoves(t *testing.T) {
+	move.Check(t, "local:"+t.TempDir(), urlOf(t, sharedKubernetes(t), coordtest.Name(t)))
+}

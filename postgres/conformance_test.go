@@ -25,7 +25,7 @@ var recipes = []string{"Lock", "Queue", "Group", "Barrier", "Task", "Value", "Ch
 // the server needs much time where processes are slow to make; see TestMain.
 func TestConformance(t *testing.T) {
 	lane.Alone(t)
-	h := one(t)
+	h := harness(t, nil)
 	for _, r := range conformance.Rules() {
 		if !slices.Contains(recipes, r.Group()) {
 			h.Only = append(h.Only, r.ID)
@@ -37,8 +37,17 @@ func TestConformance(t *testing.T) {
 func TestConformanceOfRecipes(t *testing.T) {
 	lane.All(t)
 	lane.Alone(t)
-	h := one(t)
+	h := harness(t, nil)
 	h.Only = recipes
+	conformance.Run(t, h)
+}
+
+// All rules, where each commit waits for a standby.
+func TestConformanceOfPair(t *testing.T) {
+	lane.All(t)
+	lane.Alone(t)
+	h := harness(t, &coordtest.PostgresOptions{Standby: true, Synchronous: true})
+	h.Name = "postgres with a synchronous standby"
 	conformance.Run(t, h)
 }
 
@@ -64,9 +73,13 @@ func urlOf(addr string) string {
 	return "postgres://" + addr + "/postgres?user=postgres&sslmode=disable&connect=" + long.String() + "&ttl=" + long.String()
 }
 
-// one is the harness of one server.
-func one(t *testing.T) conformance.Harness {
-	server := coordtest.NewPostgres(t, &coordtest.PostgresOptions{Clock: true})
+// harness is that of a PostgreSQL whose first server is the primary. o may be nil.
+func harness(t *testing.T, o *coordtest.PostgresOptions) conformance.Harness {
+	if o == nil {
+		o = new(coordtest.PostgresOptions)
+	}
+	o.Clock = true
+	server := coordtest.NewPostgres(t, o)
 	addr := server.Addrs()[0]
 	operator, admin := rig.OperatorOf(t, urlOf(addr)), configOf(t, addr)
 	admin.DialFunc = rig.DialUnlabelled
@@ -78,7 +91,7 @@ func one(t *testing.T) conformance.Harness {
 		Latency:   4 * time.Second,
 		Costs:     map[string]int64{"G5.handover": 2, "G5.rest": 4, "Lock.cost": 2, "Queue.cost": 5},
 		Open: func(context.Context) (backend.Backend, error) {
-			c, err := open(t, postgres.Options{TTL: ttl}, addr)
+			c, err := open(t, postgres.Options{TTL: ttl}, server.Addrs()...)
 			if err != nil {
 				return nil, err
 			}

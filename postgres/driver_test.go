@@ -34,7 +34,7 @@ func TestHeartbeatsAreTraced(t *testing.T) {
 
 // TestHistories has histories of records, items and locks fit one order.
 func TestHistories(t *testing.T) {
-	linear.Run(t, one(t))
+	linear.Run(t, harness(t, nil))
 }
 
 // A process at rest has one connection.

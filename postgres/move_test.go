@@ -9,4 +9,6 @@ import (
 )
 
 // Elections move between this machine and PostgreSQL while somebody leads them.
-func TestMoves(t *testing.T) { move.Check(t, urlOf(sharedPostgres(t).Addrs()[0])) }
+func TestMoves(t *testing.T) {
+	move.Check(t, "local:"+t.TempDir(), urlOf(sharedPostgres(t).Addrs()[0]))
+}

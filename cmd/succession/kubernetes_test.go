@@ -3,7 +3,6 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,17 +15,8 @@ import (
 func TestKubernetes(t *testing.T) {
 	lane.All(t)
 	k := coordtest.NewKubernetes(t, nil)
-	ca, err := k.CA()
-	if err != nil {
-		t.Fatal(err)
-	}
 	config := filepath.Join(t.TempDir(), "config")
-	if err := os.WriteFile(config+".pem", ca, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(config, []byte(`{apiVersion: v1, kind: Config, current-context: c,
-clusters: [{name: c, cluster: {server: "https://`+k.Addrs()[0]+`", certificate-authority: "`+config+`.pem"}}],
-users: [{name: c, user: {token: `+coordtest.KubernetesToken+`}}], contexts: [{name: c, context: {cluster: c, user: c}}]}`), 0o600); err != nil {
+	if err := k.WriteConfig(config, k.Addrs()[0], coordtest.KubernetesToken); err != nil {
 		t.Fatal(err)
 	}
 	url := "kubernetes://default/app?connect=30s&kubeconfig=" + config

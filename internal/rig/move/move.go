@@ -73,12 +73,12 @@ func connectTo(t *testing.T, rawURL string) succession.Backend {
 	return b
 }
 
-// Check moves elections from this machine to the coordinator of a URL and back, by migrate and in a spread.
-func Check(t *testing.T, there string) {
+// Check moves elections from the coordinator of one URL to that of the other and back, by migrate and in a spread.
+func Check(t *testing.T, here, there string) {
 	for way, check := range map[string]func(t *testing.T, here, there string){"migrate": migrated, "spread": spreads} {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
-			check(t, "local:"+t.TempDir(), there)
+			check(t, here, there)
 		})
 	}
 }

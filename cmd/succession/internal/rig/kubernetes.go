@@ -4,10 +4,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -24,15 +22,6 @@ func startKubernetes(ctx context.Context, dir string, n int, _ bool) (*arena.Coo
 	if err != nil {
 		return nil, err
 	}
-	ca, err := k.CA()
-	file := filepath.Join(dir, "ca.pem")
-	if err == nil {
-		err = os.WriteFile(file, ca, 0o600)
-	}
-	if err != nil {
-		k.Stop()
-		return nil, err
-	}
 	const ttl = 4 * time.Second
 	return &arena.Coordinator{
 		Cluster: &k.Cluster,
@@ -41,23 +30,10 @@ func startKubernetes(ctx context.Context, dir string, n int, _ bool) (*arena.Coo
 		Crash:   ttl*9/4 + time.Second, // sessions that nobody waits for are looked at about once in a TTL
 		URL: func(i int, addrs []string) string {
 			config := filepath.Join(dir, fmt.Sprintf("kubeconfig-%d", i))
-			if err := writeConfig(config, addrs[i%len(addrs)], file); err != nil {
+			if err := k.WriteConfig(config, addrs[i%len(addrs)], coordtest.KubernetesToken); err != nil {
 				panic(err) // the folder of the run is gone
 			}
 			return fmt.Sprintf("kubernetes://default/chaos?kubeconfig=%s&ttl=%v", url.QueryEscape(config), ttl)
 		},
 	}, nil
-}
-
-// writeConfig writes a kubeconfig.
-func writeConfig(path, addr, ca string) error {
-	text := fmt.Sprintf(`apiVersion: v1
-kind: Config
-current-context: chaos
-clusters: [{name: chaos, cluster: {server: "https://%s", certificate-authority: %q}}]
-users: [{name: chaos, user: {token: %s}}]
-contexts: [{name: chaos, context: {cluster: chaos, user: chaos}}]
-`, addr, ca, coordtest.KubernetesToken)
-	// In one step: somebody may be reading it.
-	return errors.Join(os.WriteFile(path+".new", []byte(text), 0o600), os.Rename(path+".new", path))
 }
