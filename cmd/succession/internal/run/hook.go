@@ -108,31 +108,24 @@ func (r *runner) termEnds(t *elect.Term, why string) {
 	if r.o.onLost == "" || r.after != nil {
 		return
 	}
-	a := &after{hook: hook{name: onLost, limit: time.NewTimer(r.grace)}, done: make(chan error, 1)}
-	a.cmd = exec.Command(shell, "-c", r.o.onLost)
-	a.cmd.Env = append(r.environment(t), variable("SUCCESSION_REASON", ui.OneLine(why)))
-	a.cmd.Stdout, a.cmd.Stderr = os.Stdout, os.Stderr
-	a.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's signals are for the command
+	cmd := exec.Command(shell, "-c", r.o.onLost)
+	cmd.Env = append(r.environment(t), variable("SUCCESSION_REASON", ui.OneLine(why)))
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	b, err := child.StartBeside(cmd)
+	a := &after{hook: hook{name: onLost, limit: time.NewTimer(r.grace)}, b: b, done: make(chan error, 1)}
 	r.after = a
-	if err := a.cmd.Start(); err != nil {
+	if err != nil {
 		a.done <- err
 		return
 	}
-	go func() { a.done <- a.cmd.Wait() }()
+	go func() { a.done <- b.Wait() }()
 }
 
 // An after is a run of the hook of --on-lost.
 type after struct {
 	hook
-	cmd  *exec.Cmd
+	b    *child.Beside // as far as it could be started
 	done chan error
-}
-
-// kill kills the hook and what it has started in its process group.
-func (a *after) kill() {
-	if a.cmd.Process != nil {
-		_ = syscall.Kill(-a.cmd.Process.Pid, syscall.SIGKILL) // it may have ended
-	}
 }
 
 // afterTerm waits for the hook of --on-lost, which begins now unless it has begun: when the term has ended by
@@ -164,13 +157,13 @@ func (r *runner) afterTerm(t *elect.Term) {
 			return
 		case <-a.limit.C:
 			a.fail(r.report, t, fmt.Errorf("it has not ended within %v (--grace)", r.grace))
-			a.kill()
+			a.b.Kill()
 		case sig := <-r.signals:
 			if !endsWaiting(sig) {
 				break
 			}
 			if r.leaving != nil {
-				a.kill()
+				a.b.Kill()
 			}
 			r.leaving = sig
 		}

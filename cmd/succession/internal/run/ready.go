@@ -1,6 +1,9 @@
+//go:build unix
+
 package run
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -10,25 +13,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
+	"github.com/succession-dev/succession/cmd/succession/internal/run/child"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
 )
-
-// A choice is what decides, beside the order of the line, whether this process is to lead.
-type choice struct {
-	ready    string // a line of shell
-	priority int
-	site     string
-}
-
-func (c *choice) flags(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.StringVar(&c.ready, "ready", "", "a line of shell, asked about once a second for at most 5s: exit code 0 says that this process can lead now")
-	f.IntVar(&c.priority, "priority", 0, "who comes first gives way to one behind it that is ready and has a larger priority")
-	f.StringVar(&c.site, "site", "", "where this process is: of the same priority, those are preferred that are where the last leader was")
-}
 
 // options adds the choice to those of an election.
 func (c choice) options(o *elect.Options) {
@@ -39,18 +27,24 @@ func (c choice) options(o *elect.Options) {
 }
 
 // ask runs the line of shell. It is not ready if that exits with another code than 0, or does not end in time. What the line
-// says last is the reason.
+// says last is the reason. What it has started in the background is killed.
 func (c choice) ask(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, "sh", "-c", c.ready)
 	cmd.WaitDelay = 100 * time.Millisecond // what it has started in the background may hold its output open
-	out, err := cmd.CombinedOutput()
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	b, err := child.StartBeside(cmd)
+	if err == nil {
+		err = b.Wait()
+		b.Clear()
+	}
 	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
 		return nil
 	}
 	if ctx.Err() != nil {
 		return errors.New("--ready has not ended in time") // the line itself may have a password, and everybody can read this
 	}
-	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	return fmt.Errorf("%s", cmp.Or(withoutSecrets(ui.OneLine(lines[len(lines)-1])), fmt.Sprintf("--ready: %v", err)))
 }
 

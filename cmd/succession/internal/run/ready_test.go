@@ -1,17 +1,15 @@
+//go:build unix
+
 package run
 
 import (
 	"context"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 )
 
 func TestReadyIsALineOfShell(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("there is no sh")
-	}
 	for line, want := range map[string]string{
 		"true":                            "",
 		"exit 3":                          "--ready: exit status 3",

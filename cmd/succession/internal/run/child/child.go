@@ -217,6 +217,7 @@ func (c *Child) follow(cmd Command, lines *bufio.Reader, reports io.Closer) {
 	if state, err := c.guard.Wait(); err != nil || !state.Success() {
 		killLeft(c.pid, born)
 	}
+	noFallBack() // nobody would reap what comes later
 	c.control.Close()
 	if c.status.GuardDied {
 		close(c.ended)

@@ -20,8 +20,9 @@ const adopts = true
 func adopt() { unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
 // fallBack makes the parent the one who inherits the command when the guard is
-// killed, so that it can wait for the command's end.
-func fallBack() { adopt() }
+// killed, so that it can wait for the command's end; noFallBack ends that.
+func fallBack()   { adopt() }
+func noFallBack() { unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0) }
 
 func commandAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}

@@ -17,7 +17,8 @@ const adopts = false
 
 func adopt() {}
 
-func fallBack() {}
+func fallBack()   {}
+func noFallBack() {}
 
 func commandAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
