@@ -332,23 +332,30 @@ func parentOf(t *testing.T, pid string) (int, bool) {
 func TestWhatTheCommandLeavesBehindIsStoppedFirst(t *testing.T) {
 	t.Parallel()
 	url := localURL(t)
+	const stops = `sh -c 'trap "echo stopped; exit" TERM; echo ready; while :; do sleep 0.01; done'`
+	const deaf = `sh -c 'trap "echo deaf" TERM; echo ready; while :; do sleep 0.01; done'`
+	byItself := func(_ *process, in io.Closer) { in.Close() }
+	term := func(p *process, _ io.Closer) { p.signal(syscall.SIGTERM) }
+	resign := func(p *process, _ io.Closer) {
+		if code, _, stderr := result(p.t, "--url", url, "resign", "reports"); code != 0 {
+			p.t.Errorf("resign: exit code %d, %s", code, stderr)
+		}
+	}
 	for _, tt := range []struct {
-		name, grace, script, says string
-		events                    []string
+		name, grace, left string
+		end               func(*process, io.Closer)
+		says              string
+		code              int
+		events            []string
 	}{
-		{
-			"it stops at TERM", "1m",
-			`setsid sh -c 'trap "echo stopped; exit" TERM; echo ready; while :; do sleep 0.01; done' & read line; exit 3`,
-			"stopped", []string{"ended", "resigned"},
-		},
-		{
-			"it has to be killed", "3s",
-			`setsid sh -c 'trap "echo deaf" TERM; echo ready; while :; do sleep 0.01; done' & read line; exit 3`,
-			"deaf", []string{"ended", "killing", "resigned"},
-		},
+		{"it stops at TERM", "1m", "setsid " + stops, byItself, "stopped", 3, []string{"ended", "resigned"}},
+		{"it has to be killed", "3s", "setsid " + deaf, byItself, "deaf", 3, []string{"ended", "killing", "resigned"}},
+		{"it stops with the command", "1m", "setsid " + stops, term, "stopped", 3, []string{"interrupted", "ended", "resigned"}},
+		{"it stops at a loss", "1m", "setsid " + stops, resign, "stopped", ui.ExitLost, []string{"lost", "ended", "resigned"}},
+		{"it was told with the command", "3s", deaf, term, "deaf", 3, []string{"interrupted", "ended", "killing", "resigned"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			cmd := command("--url", url, "run", "--grace", tt.grace, "reports", "--", "sh", "-c", tt.script)
+			cmd := command("--url", url, "run", "--grace", tt.grace, "reports", "--", "sh", "-c", `trap "exit 3" TERM; `+tt.left+` & read line; exit 3`)
 			in, err := cmd.StdinPipe()
 			if err != nil {
 				t.Fatal(err)
@@ -356,9 +363,9 @@ func TestWhatTheCommandLeavesBehindIsStoppedFirst(t *testing.T) {
 			p := startCommand(t, cmd)
 			p.event("started")
 			p.line("ready")
-			in.Close()
+			tt.end(p, in)
 			p.line(tt.says)
-			p.exits(3)
+			p.exits(tt.code)
 			if got := p.rest(); !slices.Equal(got, tt.events) {
 				t.Errorf("events %q, want %q", got, tt.events)
 			}

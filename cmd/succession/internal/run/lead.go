@@ -303,16 +303,13 @@ func (l *leading) end() {
 	l.report.info("ended", text, attrs...)
 }
 
-// sweep stops what the command left behind, in the same way as the command. Where these
-// processes were told to stop together with the command, they are not told again: some
+// sweep stops what the command left behind, in the same way as the command. Where its
+// process group was told to stop together with it, that is not told again: some
 // programs take a second TERM for impatience.
 func (l *leading) sweep() {
-	if !l.told.IsZero() {
-		return // the time of the KILL is set
-	}
-	l.told = time.Now()
-	if l.leaving == nil {
-		l.c.Sweep()
+	l.c.Sweep(!l.told.IsZero() || l.leaving != nil)
+	if l.told.IsZero() { // otherwise the time of the KILL is set
+		l.told = time.Now()
 	}
 	l.killInTime()
 }

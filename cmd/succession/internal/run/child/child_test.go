@@ -96,7 +96,7 @@ func TestStatus(t *testing.T) {
 			}
 			// Orders come too late, and must do nothing.
 			c.Signal(syscall.SIGTERM)
-			c.Sweep()
+			c.Sweep(false)
 			c.Kill()
 		})
 	}

@@ -203,13 +203,14 @@ func (g *guard) late() bool { return g.until != 0 && Now() >= g.until }
 func (g *guard) obey(line string) {
 	var sig int
 	var until int64
+	var told bool
 	switch {
 	case line == orderKill:
 		g.killing = true
 		g.kill()
-	case line == orderSweep:
-		g.leftBehind(syscall.SIGTERM)
-		g.leftBehind(syscall.SIGCONT)
+	case scan(line, orderSweep, &told):
+		g.leftBehind(syscall.SIGTERM, told)
+		g.leftBehind(syscall.SIGCONT, told)
 	case scan(line, orderUntil, &until):
 		g.set(time.Duration(until))
 	case scan(line, orderSignal, &sig) && !g.ended:
@@ -235,7 +236,7 @@ func (g *guard) kill() {
 	if !g.ended {
 		g.signal(syscall.SIGKILL)
 	}
-	g.leftBehind(syscall.SIGKILL)
+	g.leftBehind(syscall.SIGKILL, false)
 }
 
 // reap collects all that has died, reports the command's end, and says whether

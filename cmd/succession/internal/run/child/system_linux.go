@@ -47,11 +47,13 @@ func killLeft(_ int, born uint64) {
 	}
 }
 
-// leftBehind sends sig to every descendant of the guard; once the command has
-// ended its process group is no safe address any more.
-func (g *guard) leftBehind(sig syscall.Signal) {
+// leftBehind sends sig to every descendant of the guard, but for those in the command's process group if
+// others is true. Once the command has ended, that group is no safe address any more.
+func (g *guard) leftBehind(sig syscall.Signal, others bool) {
 	for _, p := range descendants(os.Getpid(), 0) {
-		g.told(p.pid, p.signal(sig))
+		if group, err := syscall.Getpgid(p.pid); !others || err == nil && group != g.pid {
+			g.told(p.pid, p.signal(sig))
+		}
 	}
 }
 

@@ -30,5 +30,9 @@ func startTime(int) uint64 { return 0 }
 func killLeft(pgid int, _ uint64) { syscall.Kill(-pgid, syscall.SIGKILL) }
 
 // leftBehind sends sig to what is left of the command's process group, which keeps
-// its id as long as anybody is in it.
-func (g *guard) leftBehind(sig syscall.Signal) { g.signal(sig) }
+// its id as long as anybody is in it. If others is true, that is left out, and nobody else is known.
+func (g *guard) leftBehind(sig syscall.Signal, others bool) {
+	if !others {
+		g.signal(sig)
+	}
+}
