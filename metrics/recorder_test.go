@@ -424,40 +424,57 @@ func TestInLine(t *testing.T) {
 	})
 }
 
-// A pause is told by whoever waits behind its gate, and its end too.
+// A pause is told by whoever waits behind its gate, and no longer than that.
 func TestPaused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := memory.New(nil)
-		b, operator := c.Client("a"), c.Client("operator")
-		m := metrics.New(nil)
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() {
-			ended <- elect.New(b, "reports", &elect.Options{Trace: m.Trace}).Run(ctx, func(ctx context.Context, _ *elect.Term) error {
-				<-ctx.Done()
-				return nil
+	for name, end := range map[string]func(t *testing.T, o *operate.Operator, b *memory.Backend, cancel context.CancelFunc) (leads float64){
+		"resumed": func(t *testing.T, o *operate.Operator, _ *memory.Backend, _ context.CancelFunc) float64 {
+			if _, err := o.Resume(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+			return 1
+		},
+		"left": func(_ *testing.T, _ *operate.Operator, _ *memory.Backend, cancel context.CancelFunc) float64 {
+			cancel()
+			return 0
+		},
+		"session lost": func(_ *testing.T, _ *operate.Operator, b *memory.Backend, _ context.CancelFunc) float64 {
+			b.Cut()
+			return 0
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := memory.New(nil)
+				b, operator := c.Client("a"), c.Client("operator")
+				m := metrics.New(nil)
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() {
+					ended <- elect.New(b, "reports", &elect.Options{Trace: m.Trace}).Run(ctx, func(ctx context.Context, _ *elect.Term) error {
+						<-ctx.Done()
+						return nil
+					})
+				}()
+				time.Sleep(time.Minute)
+				gone(t, m, "succession_paused", "reports")
+				o := operate.New(operator, "reports", "ops")
+				if err := o.Pause(t.Context(), "maintenance"); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Minute)
+				want(t, m, 1, "succession_paused", "reports")
+				want(t, m, 1, "succession_in_line", "reports")
+				leads := end(t, o, b, cancel)
+				time.Sleep(time.Minute)
+				want(t, m, 0, "succession_paused", "reports")
+				want(t, m, leads, "succession_leader", "reports")
+				cancel()
+				<-ended
+				b.Close()
+				operator.Close()
 			})
-		}()
-		time.Sleep(time.Minute)
-		gone(t, m, "succession_paused", "reports")
-		o := operate.New(operator, "reports", "ops")
-		if err := o.Pause(t.Context(), "maintenance"); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Minute)
-		want(t, m, 1, "succession_paused", "reports")
-		want(t, m, 1, "succession_in_line", "reports")
-		if _, err := o.Resume(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Minute)
-		want(t, m, 0, "succession_paused", "reports")
-		want(t, m, 1, "succession_leader", "reports")
-		cancel()
-		<-ended
-		b.Close()
-		operator.Close()
-	})
+		})
+	}
 }
 
 // A process with many elections on one session tells of the session once, and of each election in few series.

@@ -41,10 +41,12 @@ func (r *Recorder) Trace(ev trace.Event) {
 		}
 	case trace.SessionLost:
 		delete(e.standing, m)
+		e.waits(nil)
 	case trace.Left:
 		delete(e.standing, m)
 		delete(e.joined, m)
 		delete(p.overdue, m)
+		e.waits(nil)
 	case trace.Finished:
 		e.campaigns--
 	case trace.Retrying:
