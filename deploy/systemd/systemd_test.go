@@ -165,6 +165,12 @@ func TestSettings(t *testing.T) {
 			program, args, _ := strings.Cut(set["ExecStart"], " ")
 			if command := program == "/usr/bin/succession"; command != (set["Type"] == "notify") {
 				t.Errorf("Type=%s of %s", set["Type"], program)
+			} else if command && set["SuccessExitStatus"] != "143" {
+				t.Errorf("SuccessExitStatus=%s; want 143, by which the command says that TERM ended it", set["SuccessExitStatus"])
+			}
+			// What it runs may have been ended by a TERM that was for that alone.
+			if strings.HasPrefix(args, "run ") && set["RestartForceExitStatus"] != "143" {
+				t.Errorf("RestartForceExitStatus=%s; want 143", set["RestartForceExitStatus"])
 			}
 			if !strings.HasPrefix(args, "ui ") {
 				leaves(t, set)
