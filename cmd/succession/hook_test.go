@@ -41,6 +41,7 @@ func TestHookOnElectedFails(t *testing.T) {
 	for _, tt := range []struct{ name, grace, hook, says string }{
 		{"it fails", "1m", "exit 3", "exit code is 3"},
 		{"it dies", "1m", "kill -KILL $$", "SIGKILL"},
+		{"its guard dies", "1m", "kill -KILL $PPID; sleep 1000", "guard"},
 		{"it hangs", "3s", "trap '' TERM; sleep 1000", "within 3s (--grace)"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

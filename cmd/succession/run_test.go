@@ -307,6 +307,9 @@ func TestTheCommandDoesNotOutliveItsGuard(t *testing.T) {
 	if err := syscall.Kill(guard, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
+	if e := p.event("ended"); !strings.Contains(e.Cause, "guard") {
+		t.Errorf("the command ended because of %q, which does not speak of the guard", e.Cause)
+	}
 	if e := p.event("failed"); !strings.Contains(e.Cause, "guard") {
 		t.Errorf("cause %q does not speak of the guard", e.Cause)
 	}

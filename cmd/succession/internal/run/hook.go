@@ -56,6 +56,8 @@ func (h *hook) fail(r *reporter, t *elect.Term, err error) {
 func (h *hook) ended(r *reporter, t *elect.Term, s child.Status) {
 	h.limit.Stop()
 	switch {
+	case s.GuardDied:
+		h.fail(r, t, errors.New("its guard process was killed, and it with that"))
 	case s.Signal != 0:
 		h.fail(r, t, fmt.Errorf("it was ended by %s", ui.SignalName(s.Signal)))
 	case s.Code != 0:
@@ -89,8 +91,6 @@ func (r *runner) beforeCommand(t *elect.Term) (ok, lost bool, err error) {
 		return false, true, r.o.codes.exitLost()
 	case r.leaving != nil:
 		return false, l.lost != nil, &ui.ExitError{Code: ui.SignalExit(r.leaving)}
-	case l.c.Status().GuardDied:
-		return false, false, fmt.Errorf("the guard process was killed, and %s with it", l.what)
 	case l.hook.err != nil:
 		return false, false, fmt.Errorf("%s was not started: %s: %w", r.argv[0], l.what, l.hook.err)
 	}

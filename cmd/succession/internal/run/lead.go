@@ -75,7 +75,7 @@ func (r *runner) lead(h held) (lost bool, err error) {
 	status := l.c.Status()
 	switch {
 	case status.GuardDied:
-		return l.lost != nil, fmt.Errorf("the guard process was killed, and %s (pid %d) with it", l.what, l.c.Pid())
+		return l.lost != nil, l.guardDied()
 	case l.lost != nil && r.leaving == nil:
 		return true, r.o.codes.exitLost()
 	case status.ExitCode() != 0:
@@ -294,6 +294,11 @@ func (l *leading) end() {
 		l.hook.ended(l.report, l.t, s)
 		return
 	}
+	if s.GuardDied {
+		err := l.guardDied()
+		l.report.warn("ended", err.Error(), token(l.t), slog.Int("pid", l.c.Pid()), cause(err))
+		return
+	}
 	text := fmt.Sprintf("%s ended with exit code %d", l.what, s.Code)
 	attrs := []slog.Attr{token(l.t), slog.Int("pid", l.c.Pid()), slog.Int("code", s.ExitCode())}
 	if s.Signal != 0 {
@@ -301,6 +306,11 @@ func (l *leading) end() {
 		attrs = append(attrs, slog.String("signal", ui.SignalName(s.Signal)))
 	}
 	l.report.info("ended", text, attrs...)
+}
+
+// guardDied is why it is not known how the command has ended.
+func (l *leading) guardDied() error {
+	return fmt.Errorf("the guard process was killed, and %s (pid %d) with it", l.what, l.c.Pid())
 }
 
 // sweep stops what the command left behind, in the same way as the command. Where its

@@ -4,21 +4,41 @@ package child
 
 import (
 	"os/exec"
+	"sync"
 	"syscall"
 )
 
+// beside has the ids of the processes of all Besides that run. Who holds it knows of all that this process has forked.
+var beside = struct {
+	sync.Mutex
+	pids map[int]bool
+}{pids: make(map[int]bool)}
+
 // A Beside is a process that this one runs beside a command, in a process group of its own, because a terminal's signals are
-// for the command.
+// for the command. It is not killed in the place of what a guard has left when that was killed. What it has
+// left in the background itself is.
 type Beside struct{ cmd *exec.Cmd }
 
 // StartBeside starts cmd. The caller must call Wait.
 func StartBeside(cmd *exec.Cmd) (*Beside, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	return &Beside{cmd}, cmd.Start()
+	beside.Lock()
+	defer beside.Unlock()
+	err := cmd.Start()
+	if err == nil {
+		beside.pids[cmd.Process.Pid] = true
+	}
+	return &Beside{cmd}, err
 }
 
 // Wait waits for the end of the process, as [exec.Cmd.Wait] does.
-func (b *Beside) Wait() error { return b.cmd.Wait() }
+func (b *Beside) Wait() error {
+	err := b.cmd.Wait()
+	beside.Lock()
+	defer beside.Unlock()
+	delete(beside.pids, b.cmd.Process.Pid)
+	return err
+}
 
 // Kill kills the process and what it has started in its process group.
 func (b *Beside) Kill() { _ = b.signal() }

@@ -319,7 +319,7 @@ func guardOf(t *testing.T, c *child.Child) int {
 	return guard
 }
 
-// What a command has left behind does not outlive its guard either; who was there before
+// What a command has left behind does not outlive its guard either; who was there before, or was started beside it,
 // is not touched.
 func TestNothingOutlivesTheGuard(t *testing.T) {
 	bystander := exec.Command("sleep", "1000")
@@ -347,6 +347,15 @@ func TestNothingOutlivesTheGuard(t *testing.T) {
 			t.Fatal(err)
 		}
 		guard := guardOf(t, c)
+		later := exec.Command("cat")
+		in, err := later.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := child.StartBeside(later)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if err := os.WriteFile(ends, []byte("go\n"), 0); err != nil {
 			t.Fatal(err)
 		}
@@ -361,6 +370,10 @@ func TestNothingOutlivesTheGuard(t *testing.T) {
 		}
 		if c.Status().GuardDied {
 			t.Error("it is not known how the command ended, which was before")
+		}
+		in.Close()
+		if err := b.Wait(); err != nil {
+			t.Errorf("what was started beside the command: %v", err)
 		}
 	}
 	if err := bystander.Process.Signal(syscall.Signal(0)); err != nil {

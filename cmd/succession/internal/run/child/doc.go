@@ -27,7 +27,7 @@
 // # What it does not promise
 //
 // If the guard alone is killed on Linux, the parent kills all its children that are no
-// older than the guard: it must not start others while a command runs. Elsewhere the
+// older than the guard: it must start no others than a [Beside] while a command runs. Elsewhere the
 // command's descendants that have left its process group run on. If the guard and the
 // parent are killed at the same time, only the command itself is killed, and that only on
 // Linux; what they held is free a moment before. A guard that is stopped kills when it

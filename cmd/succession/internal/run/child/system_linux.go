@@ -90,8 +90,10 @@ func (p process) signal(sig syscall.Signal) error {
 }
 
 // descendants returns the processes below root that were born at the tick born or later,
-// parents before children. Those that start meanwhile may be missing.
+// parents before children, but for each [Beside] and what is below it. Those that start meanwhile may be missing.
 func descendants(root int, born uint64) []process {
+	beside.Lock()
+	defer beside.Unlock()
 	names, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil
@@ -102,7 +104,7 @@ func descendants(root int, born uint64) []process {
 		if err != nil {
 			continue
 		}
-		if parent, at, ok := parentOf(pid); ok && at >= born {
+		if parent, at, ok := parentOf(pid); ok && at >= born && !beside.pids[pid] {
 			children[parent] = append(children[parent], process{pid, at})
 		}
 	}
