@@ -100,6 +100,16 @@ func (term *terminal) press(keys string) {
 	}
 }
 
+// foreground returns the process group that has the terminal.
+func (term *terminal) foreground() int {
+	term.t.Helper()
+	group, err := unix.IoctlGetInt(int(term.ptm.Fd()), unix.TIOCGPGRP)
+	if err != nil {
+		term.t.Fatal(err)
+	}
+	return group
+}
+
 const ctrlC, ctrlZ = "\x03", "\x1a"
 
 func TestTheInterruptKeyReachesTheCommandOnce(t *testing.T) {
@@ -229,5 +239,60 @@ func TestTheCommandAsksInTheBackground(t *testing.T) {
 	term.wait("resigned")
 	if code := waitCode(t, term.cmd); code != 0 {
 		t.Errorf("exit code %d, want 0", code)
+	}
+}
+
+// When the command has ended, succession has the terminal again.
+func TestTheTerminalIsTakenBack(t *testing.T) {
+	term := onTerminal(t, "--url", localURL(t), "run", "--grace", "1m", "--on-lost", "echo the hook runs; exec sleep 1000", "reports", "--", "true")
+	term.wait("the hook runs")
+	if group := term.foreground(); group != term.cmd.Process.Pid {
+		t.Errorf("group %d has the terminal, and not succession", group)
+	}
+	term.cmd.Process.Signal(syscall.SIGINT)
+	term.cmd.Process.Signal(syscall.SIGTERM)
+	waitCode(t, term.cmd)
+}
+
+// A shell that has taken the terminal from a job which stands still keeps it when the command ends.
+func TestTheShellKeepsTheTerminal(t *testing.T) {
+	const shell = `
+		set -m
+		"$0" --url "$1" run --log text reports -- sh -c 'echo "ready $$ $PPID"; exec sleep 1000'
+		read line`
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bash := []string{"bash", "-c", shell, self, localURL(t)}
+	term := onTerminalWith(t, func(c *exec.Cmd) { c.Path, c.Args = "/bin/bash", bash })
+	seen := term.wait("ready ")
+	var pid, guard int
+	fmt.Sscanf(seen[len(seen)-1], "ready %d %d", &pid, &guard)
+	succession, ok := parentOf(t, fmt.Sprint(guard))
+	if !ok {
+		t.Fatal("there is no succession")
+	}
+	defer syscall.Kill(succession, syscall.SIGKILL)
+	until := func(what string, is func() bool) {
+		for deadline := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("it does not come that " + what)
+			}
+		}
+	}
+	if err := syscall.Kill(succession, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	until("the shell has the terminal", func() bool { return term.foreground() == term.cmd.Process.Pid })
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	until("the guard has ended", func() bool { // nobody reaps it
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", guard))
+		return err != nil || strings.Contains(string(status), "State:\tZ")
+	})
+	if group := term.foreground(); group != term.cmd.Process.Pid {
+		t.Errorf("group %d has the terminal, and not the shell", group)
 	}
 }

@@ -258,7 +258,7 @@ func (g *guard) reap() (gone bool) {
 		case pid == g.pid:
 			g.ended = true
 			g.want(false)
-			g.tty.takeBack()
+			g.tty.takeBack(g.pid)
 			if ws.Signaled() {
 				fmt.Fprintf(g.reports, reportEnded, 0, int(ws.Signal()), g.expired)
 			} else {

@@ -53,14 +53,17 @@ func (t *terminal) give(pid int) bool {
 	return true
 }
 
-// takeBack puts the group that had the terminal in the foreground again.
-func (t *terminal) takeBack() {
+// takeBack puts the group that had the terminal in the foreground again, if the command's still has it: a shell may
+// have taken it.
+func (t *terminal) takeBack(pid int) {
 	if !t.given {
 		return
 	}
 	t.given = false
 	if tty, err := openTerminal(); err == nil {
-		unix.IoctlSetPointerInt(tty, unix.TIOCSPGRP, t.group)
+		if g, err := unix.IoctlGetInt(tty, unix.TIOCGPGRP); err == nil && g == pid {
+			unix.IoctlSetPointerInt(tty, unix.TIOCSPGRP, t.group)
+		}
 		unix.Close(tty)
 	}
 }
