@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 )
@@ -112,13 +113,16 @@ func (r *reporter) warn(event, text string, attrs ...slog.Attr) {
 // tell tells the unit a state, such as READY=1, and nobody else.
 func (r *reporter) tell(state string) { r.say(message{text: state}) }
 
-// close writes what is left.
+// close writes what is left. What nobody has taken within a second is lost.
 func (r *reporter) close() {
 	r.mu.Lock()
 	r.closed = true
 	r.more.Signal()
 	r.mu.Unlock()
-	<-r.drained
+	select {
+	case <-r.drained:
+	case <-time.After(time.Second):
+	}
 	r.unit.Close()
 }
 

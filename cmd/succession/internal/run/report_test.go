@@ -1,9 +1,12 @@
 package run
 
 import (
+	"io"
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // What others have chosen does not move the cursor.
@@ -15,4 +18,19 @@ func TestControlCharacters(t *testing.T) {
 	if got := out.String(); got != `succession: waiting behind web\u001b[2J`+"\n" {
 		t.Errorf("the message is %q", got)
 	}
+}
+
+// A standard error that nobody reads holds up the end for a second, and no longer.
+func TestCloseWhileStandardErrorBlocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in, out := io.Pipe()
+		r := newReporter(out, logText, "reports", "me")
+		r.info("waiting", "waiting")
+		begin := time.Now()
+		r.close()
+		if took := time.Since(begin); took != time.Second {
+			t.Errorf("it has taken %v, want a second", took)
+		}
+		in.Close()
+	})
 }
