@@ -38,6 +38,7 @@ type runner struct {
 	report  *reporter
 	server  *server // nil without --serve
 
+	since time.Time     // when it began to wait for its turn
 	grace time.Duration // for the present campaign and its term
 	after *after        // the hook of --on-lost, once it has begun in the term
 	led   bool          // it has led before
@@ -83,6 +84,7 @@ func runElected(g *connect.Flags, o runOptions, name, path string, argv []string
 // run opens the coordinator and leads, again and again with --restart. Its result
 // is the exit code, as a [*ui.ExitError]; nil is 0.
 func (r *runner) run() error {
+	r.since = time.Now()
 	opened, err := r.connect()
 	if err != nil {
 		return r.left(err)
@@ -107,6 +109,7 @@ func (r *runner) run() error {
 		r.led = true
 		lost, err := r.lead(h)
 		if lost && r.o.restart && r.leaving == nil {
+			r.since = time.Now()
 			continue
 		}
 		if cerr := opened.Close(); cerr != nil {
@@ -119,18 +122,22 @@ func (r *runner) run() error {
 // connect opens the coordinator. While it cannot be reached, connect tries again, for as long as this process would wait
 // for its turn, and says so once a minute.
 func (r *runner) connect() (b backend.Backend, err error) {
-	begun, said := time.Now(), time.Time{}
-	bound := r.o.connect
+	said, bound := time.Time{}, r.o.connect
 	if r.o.try {
 		bound = 0
 	} else if r.o.wait > 0 && (bound < 0 || r.o.wait < bound) {
 		bound = r.o.wait
 	}
-	err = r.attend(context.Background(), func(ctx context.Context) (err error) {
+	ctx, cancel := context.Background(), context.CancelFunc(func() {})
+	if bound > 0 {
+		ctx, cancel = context.WithDeadlineCause(ctx, r.since.Add(bound), fmt.Errorf("%w: no answer within %v", backend.ErrUnavailable, bound))
+	}
+	defer cancel()
+	err = r.attend(ctx, func(ctx context.Context) (err error) {
 		for wait := backoff.New(ctx); ; {
 			b, err = connect.Open(ctx, r.url)
 			pause := wait.Next()
-			if !errors.Is(err, backend.ErrUnavailable) || bound >= 0 && time.Since(begun)+pause > bound {
+			if !errors.Is(err, backend.ErrUnavailable) || bound >= 0 && time.Since(r.since)+pause > bound {
 				return err
 			}
 			if time.Since(said) > time.Minute {
@@ -190,7 +197,7 @@ func (r *runner) campaign(b backend.Backend) (held, error) {
 	if r.o.try { // it waits for nobody but the coordinator
 		ctx, cancel = r.bound(ctx)
 	} else if r.o.wait > 0 {
-		ctx, cancel = context.WithTimeoutCause(ctx, r.o.wait, r.o.missed(r.name, r.o.wait))
+		ctx, cancel = context.WithDeadlineCause(ctx, r.since.Add(r.o.wait), r.o.missed(r.name, r.o.wait))
 	}
 	defer cancel()
 	var h held
