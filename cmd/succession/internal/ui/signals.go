@@ -36,8 +36,8 @@ func UntilSignal(f func(context.Context) error) error {
 	}
 }
 
-// Notify is [signal.Notify] except for signals that this process was told to ignore,
-// as by nohup(1).
+// Notify is [signal.Notify] except for signals that this process was told to ignore, as by nohup(1). Go's runtime
+// respects that of HUP and INT alone.
 func Notify(c chan<- os.Signal, signals ...os.Signal) {
 	for _, sig := range signals {
 		if !signal.Ignored(sig) {
