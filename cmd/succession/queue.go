@@ -85,13 +85,17 @@ put. If an answer of the coordinator was lost, one more may be.`,
 				each = eachLine(ctx, cmd.InOrStdin())
 			}
 			err := each(put)
-			switch {
-			case errors.Is(err, queue.ErrFull):
-				return ui.Exitf(ui.ExitRefused, "%w; %s put", err, ui.Count(done, "item"))
-			case err != nil:
-				return fmt.Errorf("%w; %s put", err, ui.Count(done, "item"))
+			if err == nil {
+				return nil
 			}
-			return nil
+			err = fmt.Errorf("%w; %s put", err, ui.Count(done, "item"))
+			if errors.As(err, new(ui.Interrupted)) { // of which nothing else is said
+				fmt.Fprintln(cmd.ErrOrStderr(), "succession:", err)
+			}
+			if errors.Is(err, queue.ErrFull) {
+				err = &ui.ExitError{Code: ui.ExitRefused, Err: err}
+			}
+			return err
 		})
 	}
 	return cmd

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -120,7 +121,7 @@ func TestPut(t *testing.T) {
 	}
 }
 
-// What a producer writes is put line by line, and not only when it ends.
+// What a producer writes is put line by line, and not only when it ends. Who interrupts that hears how many items are put.
 func TestPutStreams(t *testing.T) {
 	url := queueURL(t)
 	cmd := command("--url", url, "queue", "put", "mails", "-")
@@ -129,14 +130,20 @@ func TestPutStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	put := startCommand(t, cmd)
-	taker := start(t, "--url", url, "queue", "take", "mails")
-	if _, err := in.Write([]byte("a\n")); err != nil {
-		t.Fatal(err)
+	for _, item := range []string{"a", "b"} {
+		taker := start(t, "--url", url, "queue", "take", "mails")
+		if _, err := in.Write([]byte(item + "\n")); err != nil {
+			t.Fatal(err)
+		}
+		taker.line(item)
+		taker.exits(0)
 	}
-	taker.line("a")
-	taker.exits(0)
 	put.signal(syscall.SIGINT)
 	put.exits(130)
+	put.rest()
+	if said := put.stderr.String(); !regexp.MustCompile(`^succession: interrupted by SIGINT; (1 item|2 items) put\n$`).MatchString(said) { // the answer for b may come later
+		t.Errorf("it says %q", said)
+	}
 }
 
 func TestQueueList(t *testing.T) {
