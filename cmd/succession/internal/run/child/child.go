@@ -261,10 +261,19 @@ func (c *Child) Until(at time.Duration) { c.order(orderUntil, int64(at)) }
 
 // Kill kills the command and all that it started.
 func (c *Child) Kill() {
-	c.order(orderKill)
-	c.guard.Signal(syscall.SIGCONT) // a guard that stands still would not obey
+	c.control.Close()               // there is always room for that
+	c.guard.Signal(syscall.SIGCONT) // a guard that stands still would not see it
 }
 
 // order tells the guard what to do. That it has gone meanwhile is no error:
-// nothing is left to be told.
-func (c *Child) order(format string, args ...any) { fmt.Fprintf(c.control, format, args...) }
+// nothing is left to be told. Nor is it that the pipe has no room, as the guard has stood still for hours: then
+// it is late for all but Kill.
+func (c *Child) order(format string, args ...any) {
+	line := fmt.Appendf(nil, format, args...)
+	if control, err := c.control.SyscallConn(); err == nil {
+		control.Write(func(fd uintptr) (done bool) {
+			unix.Write(int(fd), line) // the whole line, or nothing (pipe(7), PIPE_BUF)
+			return true
+		})
+	}
+}

@@ -381,11 +381,23 @@ func TestNothingOutlivesTheGuard(t *testing.T) {
 	}
 }
 
-// A guard that stands still hears of Kill nevertheless.
+// A guard that stands still hears of Kill nevertheless, also when it has been told more than the pipe has room for.
 func TestKillWithAStoppedGuard(t *testing.T) {
 	c := start(t, "sleep", "1000")
 	if err := syscall.Kill(guardOf(t, c), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
+	}
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		for range 9000 { // the pipe has room for 64 KiB
+			c.Until(0)
+		}
+	}()
+	select {
+	case <-told:
+	case <-time.After(patience):
+		t.Error("the parent waits for the guard")
 	}
 	c.Kill()
 	wait(t, c.Gone(), "gone")

@@ -3,9 +3,9 @@
 // Between that process, the parent, and the command stands a guard: the parent's
 // own executable, started once more. Parent and guard share two pipes. Over one
 // the parent says what to do (signal the command's process group, end what the
-// command left behind, kill), over the other the guard reports (started, ended).
-// When the parent dies, kill -9 included, the kernel closes its end of the first
-// pipe, and the guard kills everything that the command started. When the parent
+// command left behind), over the other the guard reports (started, ended).
+// When the first pipe ends, the guard kills everything that the command started: the
+// parent closes it, or, when that dies, kill -9 included, the kernel. When the parent
 // lives on and does nothing, as it was stopped, or the machine was suspended, the
 // guard kills in its place: it has been told until when the command may run, once it was
 // there and before it started the command, and has to be told again before that.

@@ -166,10 +166,12 @@ func (g *guard) run(orders <-chan string, died <-chan os.Signal) {
 	for {
 		select {
 		case line, ok := <-orders:
-			if !ok {
-				line, orders = orderKill, nil
+			if ok {
+				g.obey(line)
+			} else {
+				orders = nil
+				g.kill()
 			}
-			g.obey(line)
 		case <-died:
 		case <-g.poll.C:
 			if g.wants && g.tty.give(g.pid) {
@@ -182,7 +184,7 @@ func (g *guard) run(orders <-chan string, died <-chan os.Signal) {
 		}
 		if g.late() && !g.expired {
 			g.expired = true
-			g.obey(orderKill)
+			g.kill()
 		}
 		if g.reap() {
 			return
@@ -205,9 +207,6 @@ func (g *guard) obey(line string) {
 	var until int64
 	var told bool
 	switch {
-	case line == orderKill:
-		g.killing = true
-		g.kill()
 	case scan(line, orderSweep, &told):
 		g.leftBehind(syscall.SIGTERM, told)
 		g.leftBehind(syscall.SIGCONT, told)
@@ -232,7 +231,9 @@ func (g *guard) told(pid int, err error) {
 	}
 }
 
+// kill kills everything, and goes on with that until nothing is left.
 func (g *guard) kill() {
+	g.killing = true
 	if !g.ended {
 		g.signal(syscall.SIGKILL)
 	}

@@ -10,12 +10,11 @@ import (
 )
 
 // What the parent and the guard say to each other, a line each. The formats are
-// for Fprintf on one side and Sscanf on the other.
+// for Fprintf on one side and Sscanf on the other. The end of the parent's pipe means KILL for everything.
 const (
 	orderSignal = "signal %d\n" // a signal for the command's process group
 	orderUntil  = "until %d\n"  // the instant of Now at which to kill, in nanoseconds; 0 is never
 	orderSweep  = "sweep %t\n"  // TERM for what the command left behind; whether its process group was told before
-	orderKill   = "kill\n"      // KILL for everything; also what the end of the pipe means
 
 	reportReady   = "ready\n"          // it waits for the first orderUntil to start the command
 	reportStarted = "started %d\n"     // the command's process id
