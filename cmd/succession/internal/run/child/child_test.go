@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"github.com/succession-dev/succession/cmd/succession/internal/run/child"
 	"github.com/succession-dev/succession/internal/calm"
@@ -401,6 +403,32 @@ func TestKillWithAStoppedGuard(t *testing.T) {
 	}
 	c.Kill()
 	wait(t, c.Gone(), "gone")
+}
+
+// If the time of a command is over when it has been killed, and has not ended yet, it was not killed for that.
+func TestKillIsNoExpiry(t *testing.T) {
+	c := startCommand(t, child.Command{Until: in(time.Minute)}, "sleep", "1000")
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	// The guard hears of its end only when its tracer has (ptrace(2)).
+	if err := unix.PtraceSeize(c.Pid()); err != nil {
+		t.Skip(err)
+	}
+	until := child.Now() + 500*time.Millisecond
+	c.Until(until)
+	c.Kill()
+	if err := unix.Waitid(unix.P_PID, c.Pid(), nil, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
+		t.Fatal(err)
+	}
+	busy := child.Now() >= until
+	time.Sleep(until + 100*time.Millisecond - child.Now())
+	if _, err := unix.Wait4(c.Pid(), nil, 0, nil); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, c.Gone(), "gone")
+	if want := (child.Status{Signal: syscall.SIGKILL}); c.Status() != want && !busy {
+		t.Errorf("status %+v, want %+v", c.Status(), want)
+	}
 }
 
 // What is held is free when nothing of the command runs any more, and not before; and

@@ -35,7 +35,7 @@ type guard struct {
 	pid     int           // of the command, which is also its process group
 	ended   bool          // the command has been reaped
 	until   time.Duration // when to kill unless told otherwise, as Now; 0 is never
-	expired bool          // that has come
+	expired bool          // the command is killed because that has come
 	killing bool
 	refused map[int]bool // the processes that take no signal, once that was reported
 	poll    *time.Ticker
@@ -182,7 +182,7 @@ func (g *guard) run(orders <-chan string, died <-chan os.Signal) {
 				g.set(g.until)
 			}
 		}
-		if g.late() && !g.expired {
+		if g.late() && !g.killing {
 			g.expired = true
 			g.kill()
 		}
