@@ -242,16 +242,20 @@ func TestTheCommandAsksInTheBackground(t *testing.T) {
 	}
 }
 
-// When the command has ended, succession has the terminal again.
+// When the command has ended, succession has the terminal again, also from a job of a command that is a shell.
 func TestTheTerminalIsTakenBack(t *testing.T) {
-	term := onTerminal(t, "--url", localURL(t), "run", "--grace", "1m", "--on-lost", "echo the hook runs; exec sleep 1000", "reports", "--", "true")
-	term.wait("the hook runs")
-	if group := term.foreground(); group != term.cmd.Process.Pid {
-		t.Errorf("group %d has the terminal, and not succession", group)
+	for _, script := range []string{"true", "set -m; sh -c 'kill -KILL $PPID; exec sleep 1000'; :"} {
+		t.Run(script, func(t *testing.T) {
+			term := onTerminal(t, "--url", localURL(t), "run", "--grace", "1m", "--on-lost", "echo the hook runs; exec sleep 1000", "reports", "--", "bash", "-c", script)
+			term.wait("the hook runs")
+			if group := term.foreground(); group != term.cmd.Process.Pid {
+				t.Errorf("group %d has the terminal, and not succession", group)
+			}
+			term.cmd.Process.Signal(syscall.SIGINT)
+			term.cmd.Process.Signal(syscall.SIGTERM)
+			waitCode(t, term.cmd)
+		})
 	}
-	term.cmd.Process.Signal(syscall.SIGINT)
-	term.cmd.Process.Signal(syscall.SIGTERM)
-	waitCode(t, term.cmd)
 }
 
 // A shell that has taken the terminal from a job which stands still keeps it when the command ends.

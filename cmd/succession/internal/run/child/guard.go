@@ -187,6 +187,7 @@ func (g *guard) run(orders <-chan string, died <-chan os.Signal) {
 			g.kill()
 		}
 		if g.reap() {
+			g.tty.takeBack(g.pid)
 			return
 		}
 	}

@@ -53,18 +53,20 @@ func (t *terminal) give(pid int) bool {
 	return true
 }
 
-// takeBack puts the group that had the terminal in the foreground again, if the command's still has it: a shell may
-// have taken it.
+// takeBack puts the group that had the terminal in the foreground again, if the command's still has it, or one of which
+// nobody is left, such as a job of a command that is a shell. Another group has it from the shell that started this.
 func (t *terminal) takeBack(pid int) {
 	if !t.given {
 		return
 	}
-	t.given = false
-	if tty, err := openTerminal(); err == nil {
-		if g, err := unix.IoctlGetInt(tty, unix.TIOCGPGRP); err == nil && g == pid {
-			unix.IoctlSetPointerInt(tty, unix.TIOCSPGRP, t.group)
-		}
-		unix.Close(tty)
+	tty, err := openTerminal()
+	if err != nil {
+		return
+	}
+	defer unix.Close(tty)
+	if g, err := unix.IoctlGetInt(tty, unix.TIOCGPGRP); err == nil && (g == pid || syscall.Kill(-g, 0) == syscall.ESRCH) {
+		unix.IoctlSetPointerInt(tty, unix.TIOCSPGRP, t.group)
+		t.given = false
 	}
 }
 
