@@ -102,7 +102,6 @@ func Start(c Command) (*Child, error) {
 	}
 	defer reportsWrite.Close()
 
-	fallBack()
 	self, err := executable()
 	if err != nil {
 		return nil, errors.Join(err, control.Close(), reports.Close())
@@ -138,10 +137,12 @@ func Start(c Command) (*Child, error) {
 	ch := &Child{control: control, ended: make(chan struct{}), gone: make(chan struct{})}
 	ch.guard, _ = os.FindProcess(guard) // it does not fail on Unix
 	lines := bufio.NewReader(reports)
+	fallBack() // the guard starts nothing before readStart
 	if err := ch.readStart(lines, c); err != nil {
 		control.Close()
 		reports.Close()
 		ch.guard.Wait()
+		noFallBack()
 		return nil, err
 	}
 	go ch.follow(c, lines, reports)
@@ -217,7 +218,7 @@ func (c *Child) follow(cmd Command, lines *bufio.Reader, reports io.Closer) {
 	if state, err := c.guard.Wait(); err != nil || !state.Success() {
 		killLeft(c.pid, born)
 	}
-	noFallBack() // nobody would reap what comes later
+	noFallBack()
 	c.control.Close()
 	if c.status.GuardDied {
 		close(c.ended)

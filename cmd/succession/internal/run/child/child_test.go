@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
@@ -381,6 +382,26 @@ func TestNothingOutlivesTheGuard(t *testing.T) {
 	if err := bystander.Process.Signal(syscall.Signal(0)); err != nil {
 		t.Errorf("another child of this process: %v", err)
 	}
+}
+
+// This process adopts orphans, which it does not reap, only as long as it has a guard.
+func TestAdoptsWithAGuardAlone(t *testing.T) {
+	adopts := func(want int32, when string) {
+		t.Helper()
+		var got int32
+		if err := unix.Prctl(unix.PR_GET_CHILD_SUBREAPER, uintptr(unsafe.Pointer(&got)), 0, 0, 0); err != nil || got != want {
+			t.Errorf("%s it adopts: %d (%v), want %d", when, got, err, want)
+		}
+	}
+	c := start(t, "sleep", "1000")
+	adopts(1, "while a command runs")
+	c.Kill()
+	wait(t, c.Gone(), "gone")
+	adopts(0, "when the command has gone")
+	if _, err := child.Start(child.Command{Path: "/no/such/file", Args: []string{"x"}, Guard: []string{"guard"}}); err == nil {
+		t.Fatal("it was started")
+	}
+	adopts(0, "when a command could not be started")
 }
 
 // A guard that stands still hears of Kill nevertheless, also when it has been told more than the pipe has room for.

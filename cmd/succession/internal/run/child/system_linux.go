@@ -20,7 +20,8 @@ const adopts = true
 func adopt() { unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
 // fallBack makes the parent the one who inherits the command when the guard is
-// killed, so that it can wait for the command's end; noFallBack ends that.
+// killed, so that it can wait for the command's end; noFallBack ends that, as nobody would
+// reap what comes later.
 func fallBack()   { adopt() }
 func noFallBack() { unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0) }
 
