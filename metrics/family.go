@@ -125,7 +125,7 @@ func inLine(e *election, add func(float64, ...string)) {
 
 func paused(e *election, add func(float64, ...string)) {
 	if e.paused != nil {
-		add(one(*e.paused))
+		add(one(len(e.paused) > 0))
 	}
 }
 

@@ -46,11 +46,11 @@ type election struct {
 	leading   int            // terms that this process has now
 	token     uint64         // the largest token so far
 	terms     map[end]uint64 // terms that have ended
-	paused    *bool          // nil if no campaign has ever waited behind a gate
 	phase     migrate.Phase  // empty if it was never set
 
 	standing map[place]bool      // the members of this process
 	joined   map[place]time.Time // since when a member that does not lead stands in line
+	paused   map[place]bool      // the members that wait behind the gate of a pause; nil if none ever has
 }
 
 // A process is what a recorder knows of all elections together. Sessions are shared by elections.

@@ -464,6 +464,10 @@ func TestPaused(t *testing.T) {
 				time.Sleep(time.Minute)
 				want(t, m, 1, "succession_paused", "reports")
 				want(t, m, 1, "succession_in_line", "reports")
+				behind, leave := context.WithTimeout(t.Context(), time.Minute)
+				defer leave()
+				elect.New(b, "reports", &elect.Options{Trace: m.Trace}).Campaign(behind) // it ends without having led
+				want(t, m, 1, "succession_paused", "reports")
 				leads := end(t, o, b, cancel)
 				time.Sleep(time.Minute)
 				want(t, m, 0, "succession_paused", "reports")

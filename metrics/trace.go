@@ -24,11 +24,11 @@ func (r *Recorder) Trace(ev trace.Event) {
 	case trace.Joined:
 		e.standing[m], e.joined[m] = true, time.Now()
 	case trace.Waiting:
-		e.waits(ev.Err)
+		e.waits(m, ev.Err)
 	case trace.Elected:
 		e.leading++
 		e.token = max(e.token, ev.Token)
-		e.waits(nil)
+		e.waits(m, nil)
 		if since, ok := e.joined[m]; ok {
 			r.observe(campaignSeconds, &p.campaign, campaignBounds, time.Since(since).Seconds())
 		}
@@ -41,12 +41,12 @@ func (r *Recorder) Trace(ev trace.Event) {
 		}
 	case trace.SessionLost:
 		delete(e.standing, m)
-		e.waits(nil)
+		e.waits(m, nil)
 	case trace.Left:
 		delete(e.standing, m)
 		delete(e.joined, m)
 		delete(p.overdue, m)
-		e.waits(nil)
+		e.waits(m, nil)
 	case trace.Finished:
 		e.campaigns--
 	case trace.Retrying:
@@ -64,12 +64,16 @@ func (r *Recorder) Trace(ev trace.Event) {
 	}
 }
 
-// waits notes whether a campaign waits behind the gate of a pause; why says so.
-func (e *election) waits(why error) {
-	paused := errors.Is(why, elect.ErrPaused)
-	if paused || e.paused != nil {
-		e.paused = &paused
+// waits notes whether a member waits behind the gate of a pause; why says so.
+func (e *election) waits(m place, why error) {
+	if !errors.Is(why, elect.ErrPaused) {
+		delete(e.paused, m)
+		return
 	}
+	if e.paused == nil {
+		e.paused = make(map[place]bool)
+	}
+	e.paused[m] = true
 }
 
 // observe adds a value to h, which belongs to the family. The caller has locked r.
