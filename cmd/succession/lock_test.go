@@ -27,7 +27,7 @@ func TestLockExitCodes(t *testing.T) {
 		{"held, tried by its short name", []string{"-n", "-E", "9", "jobs", "--", "true"}, 9, "locked by another"},
 		{"held, not waited for", []string{"--wait", "0", "jobs", "--", "true"}, 1, "locked by another"},
 		{"held, shared", []string{"-n", "-s", "jobs", "--", "true"}, 1, "locked by another"},
-		{"held, waited for", []string{"--wait", "100ms", "jobs", "--", "true"}, 1, "still locked by another after 100ms"},
+		{"held, waited for", []string{"--wait", "500ms", "jobs", "--", "true"}, 1, "still locked by another after 500ms"},
 		{"no dashes", []string{"jobs", "true"}, 125, "succession lock reports -- CMD"},
 		{"no slots", []string{"--slots", "0", "jobs", "--", "true"}, 125, "--slots 0"},
 		{"slots and shared", []string{"--slots", "2", "--shared", "jobs", "--", "true"}, 125, "shared"},

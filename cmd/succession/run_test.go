@@ -104,7 +104,7 @@ func TestRunTries(t *testing.T) {
 		want  int
 	}{
 		{[]string{"--try"}, 124}, {[]string{"-n", "-E", "9"}, 9}, {[]string{"--wait", "0"}, 124}, {[]string{"--wait=0s", "-E", "lost=8,conflict=7"}, 7},
-		{[]string{"--wait", "100ms", "-E", "6"}, 6}, {[]string{"--try", "--wait", "1s"}, 125},
+		{[]string{"--wait", "500ms", "-E", "6"}, 6}, {[]string{"--try", "--wait", "1s"}, 125},
 	} {
 		code, stdout, stderr := result(t, slices.Concat([]string{"--url", url, "run"}, tt.flags, []string{"reports", "--", "echo", "never"})...)
 		if code != tt.want || stdout != "" || tt.want != 125 && !strings.Contains(stderr, "not elected leader of") {

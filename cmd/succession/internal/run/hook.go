@@ -57,7 +57,7 @@ func (h *hook) ended(r *reporter, t *elect.Term, s child.Status) {
 	h.limit.Stop()
 	switch {
 	case s.GuardDied:
-		h.fail(r, t, errors.New("its guard process was killed, and it with that"))
+		h.fail(r, t, errors.New("its guard process was killed, and the hook with it"))
 	case s.Signal != 0:
 		h.fail(r, t, fmt.Errorf("it was ended by %s", ui.SignalName(s.Signal)))
 	case s.Code != 0:
