@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,7 +16,8 @@ import (
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 )
 
-// The URL late:NAME is the coordinator memory:NAME, which is not there when it is asked for the first time.
+// The URL late:NAME is the coordinator memory:NAME, which is not there when it is asked for the first time. late:never does not
+// answer.
 func init() {
 	coordinator.Register(coordinator.Driver{Scheme: "late", Open: func(u *coordinator.URL) (backend.Backend, error) {
 		b, err := succession.Open("memory:" + u.Path)
@@ -30,63 +30,50 @@ type late struct {
 	name string
 }
 
-var lateUntil atomic.Pointer[string] // the name of the coordinator that is there by now
+var (
+	lateUntil  atomic.Pointer[string]    // the name of the coordinator that is there by now
+	lateBounds = make(chan time.Time, 9) // until when those wait who open a session
+)
 
 func (b late) Session(ctx context.Context) (backend.Session, error) {
+	if until, ok := ctx.Deadline(); ok {
+		select {
+		case lateBounds <- until:
+		default: // nobody wants to know
+		}
+	}
+	if b.name == "never" {
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}
 	if was := lateUntil.Swap(&b.name); was == nil || *was != b.name {
 		return nil, fmt.Errorf("%w: it comes later", backend.ErrUnavailable)
 	}
 	return b.Backend.Session(ctx)
 }
 
-// The URL until:NAME is the coordinator memory:NAME, which notes when those who open a session wait no longer. The one called
-// nobody never answers.
-func init() {
-	coordinator.Register(coordinator.Driver{Scheme: "until", Open: func(u *coordinator.URL) (backend.Backend, error) {
-		b, err := succession.Open("memory:" + u.Path)
-		return until{b, u.Path}, err
-	}})
-}
-
-type until struct {
-	backend.Backend
-	name string
-}
-
-var untilWhen struct { // they wait
-	sync.Mutex
-	all []time.Time
-}
-
-func (b until) Session(ctx context.Context) (backend.Session, error) {
-	untilWhen.Lock()
-	when, _ := ctx.Deadline()
-	untilWhen.all = append(untilWhen.all, when)
-	untilWhen.Unlock()
-	if b.name == "nobody" {
-		<-ctx.Done()
-		return nil, context.Cause(ctx)
-	}
-	return b.Backend.Session(ctx)
-}
-
 // --wait bounds the first connection and the waiting in line together.
 func TestWaitIsOneBound(t *testing.T) {
-	begin := time.Now()
-	wait := func(url string, wait time.Duration, want int) []time.Time {
-		untilWhen.all = nil
-		code, _, stderr := here("--url", url, "run", "--wait", wait.String(), "reports", "--", "true")
-		if code != want || !strings.Contains(stderr, "within "+wait.String()) {
+	line, _ := lineOf(t, "web-1")
+	for url, want := range map[string]int{strings.Replace(line, "memory:", "late:", 1): ui.ExitTimeout, "late:never": ui.ExitFailed} {
+		for len(lateBounds) > 0 {
+			<-lateBounds
+		}
+		begin := time.Now()
+		code, _, stderr := here("--url", url, "run", "--wait", "1s", "reports", "--", "true")
+		if code != want || !strings.Contains(stderr, "within 1s") {
 			t.Errorf("%s: exit code %d, standard error\n%s\nwant exit code %d", url, code, stderr, want)
 		}
-		return untilWhen.all
+		bound := <-lateBounds
+		if bound.Before(begin.Add(time.Second)) {
+			t.Errorf("%s: it waits until %v, and began at %v", url, bound, begin)
+		}
+		for len(lateBounds) > 0 {
+			if next := <-lateBounds; !next.Equal(bound) {
+				t.Errorf("%s: it waits until %v, and then until %v", url, bound, next)
+			}
+		}
 	}
-	url, _ := lineOf(t, "web-1")
-	all := wait(strings.Replace(url, "memory:", "until:", 1), time.Second, ui.ExitTimeout)
-	if len(all) < 2 || !all[0].Equal(all[1]) || all[0].Before(begin.Add(time.Second)) {
-		t.Errorf("it began at %v; those who open a session wait until %v, want the same", begin, all)
-	}
-	wait("until:nobody", 10*time.Millisecond, ui.ExitFailed)
 }
 
 // Who would wait for its turn waits for the coordinator too, and says so; --connect-timeout and --try bound it.
