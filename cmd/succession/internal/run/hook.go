@@ -43,6 +43,13 @@ func (h *hook) tooLong() <-chan time.Time {
 	return h.limit.C
 }
 
+func (h *hook) what() string { return "the hook " + h.name }
+
+// kept returns the error that the hook has kept the command from being started.
+func (h *hook) kept(command string) error {
+	return fmt.Errorf("%s was not started: %s: %w", command, h.what(), h.err)
+}
+
 // fail reports why the hook failed. Only the first call counts.
 func (h *hook) fail(r *reporter, t *elect.Term, err error) {
 	if h.err != nil {
@@ -79,11 +86,15 @@ func (r *runner) beforeCommand(t *elect.Term) (ok, lost bool, err error) {
 	}
 	defer nothing.Close()
 	l, lost, err := r.start(t, shell, []string{"sh", "-c", r.o.onElected}, nil, nothing)
-	if l == nil {
-		return false, lost, err
+	h := &hook{name: onElected, limit: time.NewTimer(r.grace)}
+	switch {
+	case lost:
+		return false, true, err
+	case err != nil:
+		h.fail(r.report, t, err)
+		return false, false, h.kept(r.argv[0])
 	}
-	l.what = "the hook " + onElected
-	l.hook = &hook{name: onElected, limit: time.NewTimer(r.grace)}
+	l.what, l.hook = h.what(), h
 	l.attend()
 	l.hook.limit.Stop()
 	switch {
@@ -92,7 +103,7 @@ func (r *runner) beforeCommand(t *elect.Term) (ok, lost bool, err error) {
 	case r.leaving != nil:
 		return false, l.lost != nil, &ui.ExitError{Code: ui.SignalExit(r.leaving)}
 	case l.hook.err != nil:
-		return false, false, fmt.Errorf("%s was not started: %s: %w", r.argv[0], l.what, l.hook.err)
+		return false, false, h.kept(r.argv[0])
 	}
 	return true, false, nil
 }

@@ -141,8 +141,7 @@ func Start(c Command) (*Child, error) {
 	if err := ch.readStart(lines, c); err != nil {
 		control.Close()
 		reports.Close()
-		ch.guard.Wait()
-		noFallBack()
+		ch.bury(startTime(guard))
 		return nil, err
 	}
 	go ch.follow(c, lines, reports)
@@ -178,7 +177,7 @@ func (c *Child) readStart(lines *bufio.Reader, cmd Command) error {
 		line, err = lines.ReadString('\n')
 	}
 	if err != nil {
-		return errors.New("the guard process died before it could start the command")
+		return errors.New("the guard process died while it started the command")
 	}
 	if line == reportExpired {
 		return ErrExpired
@@ -215,15 +214,20 @@ func (c *Child) follow(cmd Command, lines *bufio.Reader, reports io.Closer) {
 	}
 	// The guard's end of the pipe is closed: it has gone, or is about to.
 	reports.Close()
-	if state, err := c.guard.Wait(); err != nil || !state.Success() {
-		killLeft(c.pid, born)
-	}
-	noFallBack()
+	c.bury(born)
 	c.control.Close()
 	if c.status.GuardDied {
 		close(c.ended)
 	}
 	close(c.gone)
+}
+
+// bury waits for the end of the guard, which was born at the tick born. What that has left, as it was killed, is killed.
+func (c *Child) bury(born uint64) {
+	if state, err := c.guard.Wait(); err != nil || !state.Success() {
+		killLeft(c.pid, born)
+	}
+	noFallBack() // nobody would reap what comes later
 }
 
 // Pid is the process id of the command, and the id of its process group.

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -381,6 +382,30 @@ func TestNothingOutlivesTheGuard(t *testing.T) {
 	}
 	if err := bystander.Process.Signal(syscall.Signal(0)); err != nil {
 		t.Errorf("another child of this process: %v", err)
+	}
+}
+
+// A guard that is killed may have started the command, and not have said so. Then Start fails, and nothing is left either.
+func TestNothingOutlivesTheStart(t *testing.T) {
+	for range 40 {
+		r, w, err := os.Pipe() // its end comes when no process has w
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := child.Start(child.Command{
+			Path: "/bin/sh", Args: []string{"sh", "-c", "sleep 1000 & kill -KILL $PPID; sleep 1000"}, Guard: []string{"guard"}, Stdin: w,
+		})
+		if err == nil {
+			wait(t, c.Gone(), "gone")
+		}
+		w.Close()
+		if err := r.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Read(make([]byte, 1)); err != io.EOF {
+			t.Fatalf("what the command has started runs on: %v", err)
+		}
+		r.Close()
 	}
 }
 

@@ -27,7 +27,11 @@ func executable() (string, error) { return os.Executable() }
 func startTime(int) uint64 { return 0 }
 
 // killLeft kills the process group that a guard has left.
-func killLeft(pgid int, _ uint64) { syscall.Kill(-pgid, syscall.SIGKILL) }
+func killLeft(pgid int, _ uint64) {
+	if pgid != 0 { // the guard has said that it has started the command
+		syscall.Kill(-pgid, syscall.SIGKILL)
+	}
+}
 
 // leftBehind sends sig to what is left of the command's process group, which keeps
 // its id as long as anybody is in it. If others is true, that is left out, and nobody else is known.
