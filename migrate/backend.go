@@ -49,7 +49,8 @@ type Options struct {
 	Begin bool
 	// Carry names more records on From that go with the election, besides those that leaders with
 	// both coordinators have guarded. [Backend.Cutover] carries them over, and so does
-	// [Backend.Finish] if they are not on To yet. They are for one election.
+	// [Backend.Finish] if they are not on To, also if they may have been deleted there. They are for one
+	// election.
 	Carry []string
 	// Leave lets Cutover and Finish leave other records beside the election behind on From. Without
 	// it both fail, and name these records.

@@ -136,9 +136,12 @@
 // write there is the last.
 //
 // If a record could not be carried over, because a right was missing or From could not be reached,
-// Finish does it, unless there is such a record on To by then; otherwise it names the record. A
-// record that a leader of this backend guards for the first time after the cutover is carried over
-// by that write.
+// Finish does it, where it is sure that no client of To alone has written or deleted the record
+// since. What such a client has written stays. Where Finish cannot know, it names the record, and a
+// person decides: one that may have been carried over and deleted since goes along if [Options]
+// Carry names it; one that To has with another value, from when E was there before, must be copied.
+// Until then processes of this backend read From's. A record that a leader of this backend guards
+// for the first time after the cutover is carried over by that write.
 //
 // # Two names of one coordinator
 //

@@ -138,7 +138,6 @@ func (b *Backend) unclear(ctx context.Context, election string, v view, moved bo
 }
 
 // carryLeft carries over the records that a cutover has left behind, and fails while any are left.
-// Clients of To alone may lead by now, so it replaces nothing there.
 func (b *Backend) carryLeft(ctx context.Context, election string, v view) error {
 	if v.fromErr != nil {
 		return nil // nobodyLeft says so
@@ -146,23 +145,12 @@ func (b *Backend) carryLeft(ctx context.Context, election string, v view) error 
 	if err := b.adopt(ctx, election, v); err != nil {
 		return err
 	}
-	left, err := composite.Left(ctx, v.on[protocol.From], v.on[protocol.To], election, b.movedBy(v))
+	left, err := composite.CarryLate(ctx, v.on[protocol.From], v.on[protocol.To], election, b.movedBy(v), b.carry)
 	if err != nil {
 		return err
 	}
-	var stay []string
-	var why error
-	for _, name := range left {
-		err := composite.CarryLate(ctx, v.on[protocol.From], v.on[protocol.To], election, name, b.movedBy(v))
-		switch {
-		case errors.Is(err, backend.ErrDenied), errors.Is(err, backend.ErrInvalid):
-			stay, why = append(stay, name), err
-		case err != nil:
-			return err
-		}
-	}
-	if len(stay) > 0 && !b.leave {
-		return fmt.Errorf("%w: these records could not be carried over to %s, and stay on %s: %s: %w", ErrRefused, b.route.To, b.route.From, strings.Join(stay, ", "), why)
+	if len(left) > 0 && !b.leave {
+		return fmt.Errorf("%w: these records could not be carried over to %s, and stay on %s: %w", ErrRefused, b.route.To, b.route.From, left)
 	}
 	return b.unclear(ctx, election, v, true)
 }

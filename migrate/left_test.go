@@ -108,39 +108,3 @@ func TestRecordsOfOthersBeside(t *testing.T) {
 		w.readsOf(deep+".state", onNew, "2")
 	})
 }
-
-// What a cutover could not carry over, without the right to, is named by finish, and carried over when
-// that has it.
-func TestFinishCarriesWhatWasLeft(t *testing.T) {
-	inWorld(t, func(w *world) {
-		op, p := w.underway(onBoth, "p")
-		id := w.do(op.Status, migrate.Begun).ID
-		w.guardsAs(p, record, "1")
-		p.end()
-		m, raw := w.raw(0, "leader")
-		w.seals(raw, m, id)
-		poor := migrate.New(w.c[0].Client("poor"), unwritable{w.c[1].Client("poor")}, &migrate.Options{From: oldURL, To: newURL})
-		defer poor.Close()
-		w.refuses(poor.Finish, migrate.ErrRefused, record)
-		w.reads(onNew, "")
-		w.do(op.Finish, migrate.Moved)
-		w.reads(onNew, "1")
-	})
-}
-
-// An unwritable backend has no right to the record.
-type unwritable struct{ backend.Backend }
-
-type unwritableSession struct{ backend.Session }
-
-func (b unwritable) Session(ctx context.Context) (backend.Session, error) {
-	s, err := b.Backend.Session(ctx)
-	return unwritableSession{s}, err
-}
-
-func (s unwritableSession) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
-	if name == record {
-		return 0, backend.ErrDenied
-	}
-	return s.Session.Put(ctx, name, value, cond)
-}

@@ -330,15 +330,9 @@ func TestLostAnswerOfFinish(t *testing.T) {
 	}{{}, {crash: true}, {crash: true, again: true}} {
 		inWorld(t, func(w *world) {
 			op, p := w.underway(onBoth, "p")
-			id := w.do(op.Status, migrate.Begun).ID
 			w.guardsAs(p, record, "1")
-			p.end()
-			m, raw := w.raw(0, "leader")
-			w.seals(raw, m, id)
-			o := &migrate.Options{From: oldURL, To: newURL}
-			poor := migrate.New(w.c[0].Client("poor"), unwritable{w.c[1].Client("poor")}, o)
-			defer poor.Close()
-			w.refuses(poor.Finish, migrate.ErrRefused, record)
+			w.leavesBehind(op, p, record)
+			o := &migrate.Options{From: oldURL, To: newURL, Carry: []string{record}}
 			to := deaf{w.c[1].Client("deaf"), record, backend.ErrUnavailable, new(atomic.Bool)}
 			if tt.crash {
 				to.hears = errCrashed

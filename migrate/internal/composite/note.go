@@ -248,45 +248,62 @@ func carries(name string, states ...backend.Record) error {
 // carryOver copies a record from From to To and writes its note, on condition that m stands on To.
 // If From has no such record, carryOver removes To's record if it was left there: if left is set,
 // or the note names an earlier migration. If there is nothing to copy and nothing to remove, it
-// writes the note only if always is set. Without m it replaces no record on To.
+// writes the note only if always is set.
 func carryOver(ctx context.Context, from, to backend.Session, m backend.Member, want note, left, always bool) error {
-	// The note is read before the record: if somebody else carries the record over meanwhile, he writes
-	// the note, and then it is not written here.
-	was, at, err := noteOf(ctx, to, want.Record)
-	if err != nil || was == want {
+	r, err := readCarried(ctx, from, to, want)
+	if err != nil || r.note == want {
 		return err
 	}
-	old, err := from.Get(ctx, want.Record)
-	if err != nil {
-		return err
-	}
-	now, err := to.Get(ctx, want.Record)
-	if err != nil {
-		return err
-	}
-	if err := carries(want.Record, old, now); err != nil {
-		return err
-	}
-	stands := now.Version != backend.Absent
+	stands := r.to.Version != backend.Absent
 	switch {
-	case was.announces(want) && was.Over != now.Version: // carried over already
-	case stands && m == (backend.Member{}):
-		return nil
-	case old.Version != backend.Absent, stands && (left || was.Migration != ""):
-		if at, err = want.announce(ctx, to, now, was, at, m); err != nil {
-			return err
-		}
-		cond := &backend.If{Version: now.Version, Member: m}
-		if old.Version != backend.Absent {
-			_, err = to.Put(ctx, want.Record, old.Value, cond)
-		} else {
-			err = to.Delete(ctx, want.Record, cond)
-		}
-		if err != nil {
-			return err
-		}
+	case r.note.announces(want) && r.note.Over != r.to.Version: // carried over already
+	case r.from.Version != backend.Absent, stands && (left || r.note.Migration != ""):
+		return r.carry(ctx, to, m, want)
 	case !always:
 		return nil
+	}
+	_, err = want.write(ctx, to, r.at, m)
+	return err
+}
+
+// A carried is a record as it is on both coordinators, with its note on To.
+type carried struct {
+	note     note
+	at       backend.Version // of the note
+	from, to backend.Record
+}
+
+// readCarried reads the record that want is about. If it has the note want, only that is read.
+func readCarried(ctx context.Context, from, to backend.Session, want note) (r carried, err error) {
+	// The note is read before the record: if somebody else carries the record over meanwhile, he writes
+	// the note, and then it is not written here.
+	if r.note, r.at, err = noteOf(ctx, to, want.Record); err != nil || r.note == want {
+		return r, err
+	}
+	if r.from, err = from.Get(ctx, want.Record); err != nil {
+		return r, err
+	}
+	if r.to, err = to.Get(ctx, want.Record); err != nil {
+		return r, err
+	}
+	return r, carries(want.Record, r.from, r.to)
+}
+
+// carry makes To's record what From's is, if To's still has its version and m stands. It announces that
+// before, and then writes the note want.
+func (r carried) carry(ctx context.Context, to backend.Session, m backend.Member, want note) error {
+	at, err := want.announce(ctx, to, r.to, r.note, r.at, m)
+	if err != nil {
+		return err
+	}
+	cond := &backend.If{Version: r.to.Version, Member: m}
+	if r.from.Version != backend.Absent {
+		_, err = to.Put(ctx, want.Record, r.from.Value, cond)
+	} else {
+		err = to.Delete(ctx, want.Record, cond)
+	}
+	if err != nil {
+		return err
 	}
 	_, err = want.write(ctx, to, at, m)
 	return err

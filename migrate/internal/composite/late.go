@@ -1,0 +1,92 @@
+package composite
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/again"
+	"github.com/succession-dev/succession/internal/naming"
+)
+
+// CarryLate carries over the records of the election's list, and its history, that the cutover has
+// left behind; id is that of the migration. Clients of To alone may lead by now, and they know no
+// notes. So CarryLate changes a record on To only if nobody has written it since it was to be carried
+// over. It returns what must stay on From, and why. chosen are records that an operator has named: these
+// it carries over also if they may have been deleted on To.
+func CarryLate(ctx context.Context, from, to backend.Session, election, id string, chosen []string) (Left, error) {
+	g, err := ReadGuarded(ctx, from, election)
+	if err != nil {
+		return nil, err
+	}
+	all := slices.Concat(g.Records, g.Unclaimed)
+	if history := naming.OfElection(election, naming.History); history != "" {
+		all = append(all, history)
+	}
+	var left Left
+	for _, name := range all {
+		l := late{from, to, note{Record: name, Election: election, Migration: id}, slices.Contains(g.Unclaimed, name), slices.Contains(chosen, name)}
+		err := again.Try(ctx, written, func() error { return l.carry(ctx) })
+		switch {
+		case stays(err):
+			left = append(left, fmt.Errorf("%s: %w", name, err))
+		case err != nil:
+			return nil, err
+		}
+	}
+	return left, nil
+}
+
+// A Left is an error that says for each record that was left behind why it must stay there.
+type Left []error
+
+func (l Left) Error() string {
+	var all []string
+	for _, err := range l {
+		all = append(all, err.Error())
+	}
+	return strings.Join(all, "; ")
+}
+
+// Unwrap returns why each record must stay.
+func (l Left) Unwrap() []error { return l }
+
+// A late is a record that the cutover may have left behind.
+type late struct {
+	from, to  backend.Session
+	want      note
+	unclaimed bool // nothing says that it goes with the election
+	chosen    bool
+}
+
+// carry carries the record over if that is still to be done, or says why it must stay.
+func (l late) carry(ctx context.Context) error {
+	r, err := readCarried(ctx, l.from, l.to, l.want)
+	if err != nil || r.note == l.want {
+		return err
+	}
+	announced, exists, stands := r.note.announces(l.want), r.from.Version != backend.Absent, r.to.Version != backend.Absent
+	switch {
+	case announced && r.note.Over != r.to.Version: // carried over already
+		_, err := l.want.write(ctx, l.to, r.at, backend.Member{})
+		return err
+	case !stands && !exists:
+		return nil
+	case l.unclaimed && (announced || !stands):
+		return unclaimed(l.want.Election, l.want.Record)
+	case l.unclaimed:
+		return nil
+	case announced && !stands && !l.chosen:
+		// To had none when it was announced, so it looks the same whether it was never carried over, or was, and has been deleted.
+		return fmt.Errorf("%w record: it may have been carried over already, and deleted there since; if it was not, say that it is to be carried over", backend.ErrInvalid)
+	case announced, !stands:
+		return r.carry(ctx, l.to, backend.Member{}, l.want)
+	case r.note.Election == l.want.Election && !(exists && bytes.Equal(r.from.Value, r.to.Value)):
+		// It was there when the election was, and nothing says whether it has been written since the cutover.
+		return fmt.Errorf("%w record: the one on the new coordinator is of an earlier migration, or was written since; copy it, if it is the older one", backend.ErrInvalid)
+	}
+	return nil // somebody has written it there since the cutover
+}
