@@ -75,6 +75,20 @@ func (v *view) others(ctx context.Context, election, name string) (bool, error) 
 	return false, nil
 }
 
+// chosen fails if a record of [Options] Carry does not exist.
+func (b *Backend) chosen(ctx context.Context, v view) error {
+	for _, name := range b.carry {
+		r, err := v.on[protocol.From].Get(ctx, name)
+		if err == nil && r.Version == backend.Absent {
+			err = fmt.Errorf("%w: on %s there is no record %s to carry over", ErrRefused, b.route.From, name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // adopt notes that the records of [Options] Carry go with the election.
 func (b *Backend) adopt(ctx context.Context, election string, v view) error {
 	if len(b.carry) == 0 {
@@ -89,19 +103,9 @@ func (b *Backend) adopt(ctx context.Context, election string, v view) error {
 	return err
 }
 
-// unclear fails while it is not known of some records whether they move, or if a record to be
-// carried over does not exist. Once the election has moved, only records that are not on To either
-// count.
+// unclear fails while it is not known of some records whether they move. Once the election has moved,
+// only records that are not on To either count.
 func (b *Backend) unclear(ctx context.Context, election string, v view, moved bool) error {
-	for _, name := range b.carry {
-		r, err := v.on[protocol.From].Get(ctx, name)
-		if err == nil && r.Version == backend.Absent {
-			err = fmt.Errorf("%w: on %s there is no record %s to carry over", ErrRefused, b.route.From, name)
-		}
-		if err != nil {
-			return err
-		}
-	}
 	if b.leave {
 		return nil
 	}
@@ -137,22 +141,27 @@ func (b *Backend) unclear(ctx context.Context, election string, v view, moved bo
 	return fmt.Errorf("%w: on %s these stand beside the election, and nobody knows whether they go with it: %s; say which are to be carried over, or that the others may stay", ErrRefused, b.route.From, strings.Join(names, ", "))
 }
 
-// carryLeft carries over the records that a cutover has left behind, and fails while any are left.
-func (b *Backend) carryLeft(ctx context.Context, election string, v view) error {
+// carryLeft carries over the records that a cutover has left behind, and fails while any are left; see
+// [composite.CarryLate].
+func (b *Backend) carryLeft(ctx context.Context, election string, v view, chosen []string) error {
 	if v.fromErr != nil {
-		return nil // nobodyLeft says so
+		return fmt.Errorf("which records stand on %s cannot be seen: %w", b.route.From, v.fromErr)
 	}
-	if err := b.adopt(ctx, election, v); err != nil {
+	err := b.chosen(ctx, v)
+	if err == nil {
+		err = b.adopt(ctx, election, v)
+	}
+	if err != nil {
 		return err
 	}
-	left, err := composite.CarryLate(ctx, v.on[protocol.From], v.on[protocol.To], election, b.movedBy(v), b.carry)
+	left, err := composite.CarryLate(ctx, v.on[protocol.From], v.on[protocol.To], election, b.movedBy(v), chosen)
 	if err != nil {
 		return err
 	}
 	if len(left) > 0 && !b.leave {
 		return fmt.Errorf("%w: these records could not be carried over to %s, and stay on %s: %w", ErrRefused, b.route.To, b.route.From, left)
 	}
-	return b.unclear(ctx, election, v, true)
+	return nil
 }
 
 // movedBy returns the ID of the migration that has moved the election to To.

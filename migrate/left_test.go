@@ -2,7 +2,9 @@ package migrate_test
 
 import (
 	"context"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/migrate"
@@ -53,6 +55,39 @@ func TestRecordBesideTheElection(t *testing.T) {
 				w.do(w.chooses([]string{beside}, false).Finish, migrate.Moved)
 				w.readsOf(beside, onNew, "7")
 			}
+			w.do(op.Finish, migrate.Moved)
+		})
+	}
+}
+
+// What an operator names goes along also if the leader was asked before, and if the election has moved.
+func TestRecordIsNamedLate(t *testing.T) {
+	const far = "elsewhere/position"
+	for _, moved := range []bool{false, true} {
+		inWorld(t, func(w *world) {
+			w.writes(0, far, "7")
+			op := w.begun(onBoth)
+			old := w.start(onOld, "o")
+			w.leads(old)
+			w.refuses(op.Cutover, migrate.ErrRefused, "asked")
+			w.refuses(w.chooses([]string{"mistyped"}, false).Cutover, migrate.ErrRefused, "mistyped")
+			chosen := w.chooses([]string{far}, false)
+			done := make(chan error, 1)
+			if !moved {
+				w.wg.Go(func() { _, err := chosen.Cutover(w.ctx, election); done <- err })
+				w.until("it is known", time.Minute, func() bool { return strings.Contains(string(w.c[0].Record(election+".migrate-records").Value), far) })
+			}
+			old.end()
+			p := w.start(onBoth, "p")
+			w.do(op.Cutover, migrate.Moved)
+			if moved {
+				w.do(chosen.Cutover, migrate.Moved)
+			} else if err := <-done; err != nil {
+				t.Error(err)
+			}
+			w.leads(p)
+			w.readsOf(far, onNew, "7")
+			p.end()
 			w.do(op.Finish, migrate.Moved)
 		})
 	}

@@ -55,6 +55,9 @@ func (b *Backend) plan(ctx context.Context, step Step, election string) (Plan, e
 			err = b.unclear(ctx, election, v, true)
 		}
 	}
+	if err == nil && (step == Cutover || step == Finish) && v.fromErr == nil {
+		err = b.chosen(ctx, v)
+	}
 	if phase, _ := b.phase(v); err == nil && step == Cutover && phase == protocol.Begun {
 		err = b.unclear(ctx, election, v, false)
 	}

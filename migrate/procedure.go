@@ -209,22 +209,29 @@ func (b *Backend) beginToJoin(ctx context.Context, election string, why error) e
 // ctx ends. If ctx ends, the request stands, and the next leader that can will follow it; Abort
 // takes it back. The error says what Cutover waited for. Before it asks, Cutover fails with
 // [ErrRefused] if it is not known whether records beside the election go with it; see [Options]
-// Carry and Leave.
+// Carry and Leave. Records of Carry are carried over also if an earlier call has asked; if one cannot be,
+// Cutover fails when the election has moved.
 func (b *Backend) Cutover(ctx context.Context, election string) (Status, error) {
 	wait := backoff.JitterOf(ctx)
 	var asked Status // the last status that waited; empty before the request stands, and once a leader has followed it
 	for {
 		s, err := b.step(ctx, "cutover", election, func(v view) (bool, error) {
-			if p, _ := b.phase(v); p == protocol.Begun {
-				if err := b.unclear(ctx, election, v, false); err != nil {
+			p, _ := b.phase(v)
+			if p == protocol.Begun || p == protocol.Asked || p == protocol.Sealed {
+				if err := b.chosen(ctx, v); err != nil {
 					return false, err
+				}
+				if p == protocol.Begun {
+					if err := b.unclear(ctx, election, v, false); err != nil {
+						return false, err
+					}
 				}
 				if err := b.adopt(ctx, election, v); err != nil {
 					return false, err
 				}
 			}
 			done, err := b.try(ctx, election, v, unlessPaused(b.route.Cutover))
-			if p, _ := b.phase(v); p != protocol.Asked {
+			if p != protocol.Asked {
 				asked = Status{}
 				return done, err
 			}
@@ -233,8 +240,18 @@ func (b *Backend) Cutover(ctx context.Context, election string) (Status, error) 
 		switch {
 		case err != nil && ctx.Err() != nil && asked.Phase == Asked:
 			return asked, composite.Wrap("cutover", election, fmt.Errorf("%w: asked, and not seen to be done: %s: %w", ErrRefused, waitsFor(asked), context.Cause(ctx)))
-		case err != nil || s.Phase == Moved:
+		case err != nil:
 			return s, err
+		case s.Phase == Moved && len(b.carry) > 0: // it may have moved before they were in the list
+			return b.step(ctx, "cutover", election, func(v view) (bool, error) {
+				done, err := b.try(ctx, election, v, b.route.Finish)
+				if done && err == nil {
+					err = b.carryLeft(ctx, election, v, nil)
+				}
+				return done, err
+			})
+		case s.Phase == Moved:
+			return s, nil
 		}
 		// If it is not Asked, it went on between two looks: for example, the seal is there, and the
 		// gate too.
@@ -272,9 +289,13 @@ func (b *Backend) Finish(ctx context.Context, election string) (Status, error) {
 	return b.step(ctx, "finish", election, func(v view) (bool, error) {
 		done, err := b.try(ctx, election, v, b.route.Finish)
 		if done && err == nil {
-			if err = b.nobodyLeft(ctx, election, v); err == nil {
-				err = b.carryLeft(ctx, election, v)
-			}
+			err = b.nobodyLeft(ctx, election, v)
+		}
+		if done && err == nil {
+			err = b.carryLeft(ctx, election, v, b.carry)
+		}
+		if done && err == nil {
+			err = b.unclear(ctx, election, v, true)
 		}
 		return done, err
 	})
