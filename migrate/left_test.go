@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/migrate"
 )
 
@@ -91,6 +92,48 @@ func TestRecordIsNamedLate(t *testing.T) {
 			w.do(op.Finish, migrate.Moved)
 		})
 	}
+}
+
+// A record beside which its leader had no right to write that it goes along is named, if another leader
+// seals the old coordinator.
+func TestRecordWithoutANote(t *testing.T) {
+	inWorld(t, func(w *world) {
+		op := w.begun(onBoth)
+		b := migrate.New(unwritable{w.c[0].Client("a"), record + ".migrate-home"}, w.c[1].Client("a"), &migrate.Options{From: oldURL, To: newURL})
+		defer b.Close()
+		term, err := elect.New(b, election, nil).Campaign(w.ctx)
+		if err == nil {
+			_, err = term.Put(w.ctx, record, []byte("1"), backend.Any)
+		}
+		if err == nil {
+			err = term.Resign(w.ctx)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := w.start(onBoth, "p")
+		w.do(op.Cutover, migrate.Moved)
+		p.end()
+		w.refuses(op.Finish, migrate.ErrRefused, record)
+		w.do(w.chooses([]string{record}, false).Finish, migrate.Moved)
+		w.reads(onNew, "1")
+	})
+}
+
+// Where a stranger wrote the list of the records that move, nobody knows which these are, and an operator is told.
+func TestListOfAStranger(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.writes(0, election+".migrate-records", "nonsense")
+		op, p := w.underway(onBoth, "p")
+		w.guardsAs(p, record, "1")
+		p.end()
+		q := w.start(onBoth, "q")
+		w.leads(q)
+		w.refuses(op.Cutover, migrate.ErrRefused, "more records")
+		w.refuses(w.chooses([]string{record}, true).Cutover, backend.ErrInvalid, election+".migrate-records")
+		w.do(w.chooses(nil, true).Cutover, migrate.Moved)
+		q.end()
+	})
 }
 
 // Records of other elections, whose names begin alike, headers, and what a leader with both has

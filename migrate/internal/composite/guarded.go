@@ -68,13 +68,14 @@ func (g Guarded) encode() []byte {
 	return b
 }
 
-// ReadGuarded returns which records the leaders of the election guard, as one coordinator knows. It
-// blocks for about a round trip for each.
+// ReadGuarded returns which records the leaders of the election guard, as one coordinator knows. If a
+// stranger wrote the list, there may be more. It blocks for about a round trip for each.
 func ReadGuarded(ctx context.Context, part backend.Session, election string) (Guarded, error) {
-	g, _, _, err := readGuarded(ctx, part, election)
+	g, _, ours, err := readGuarded(ctx, part, election)
 	if err != nil {
 		return Guarded{}, err
 	}
+	g.More = g.More || !ours
 	all := g.Records
 	g.Records = nil
 	for _, name := range all {
@@ -90,8 +91,7 @@ func ReadGuarded(ctx context.Context, part backend.Session, election string) (Gu
 	return g, nil
 }
 
-// readGuarded returns the list as it is, and its version. ours is false if the record belongs to
-// another election with a name that is too long, or to a stranger.
+// readGuarded returns the list as it is, and its version. ours is false if a stranger wrote it.
 func readGuarded(ctx context.Context, part backend.Session, election string) (g Guarded, at backend.Version, ours bool, err error) {
 	r, err := part.Get(ctx, naming.Beside(election, guardedSuffix))
 	if err != nil {
@@ -138,7 +138,8 @@ func Claim(ctx context.Context, part backend.Session, election string, m backend
 	return err
 }
 
-// AddGuarded adds names to the list of one coordinator, while m stands there, and returns the list.
+// AddGuarded adds names to the list of one coordinator, while m stands there, and returns the list. It fails
+// with [backend.ErrInvalid] if a stranger wrote the list.
 func AddGuarded(ctx context.Context, part backend.Session, election string, m backend.Member, names ...string) (Guarded, error) {
 	var longer Guarded
 	err := again.Try(ctx, written, func() error {
@@ -147,7 +148,10 @@ func AddGuarded(ctx context.Context, part backend.Session, election string, m ba
 			return err
 		}
 		longer = g.with(names...)
-		if !ours || len(longer.Records) == len(g.Records) && longer.More == g.More {
+		if !ours {
+			return fmt.Errorf("%w record %s: it is not the list of the records that %s guards; delete it", backend.ErrInvalid, naming.Beside(election, guardedSuffix), election)
+		}
+		if len(longer.Records) == len(g.Records) && longer.More == g.More {
 			return nil
 		}
 		_, err = part.Put(ctx, naming.Beside(election, guardedSuffix), longer.encode(), &backend.If{Version: at, Member: m})
@@ -178,19 +182,23 @@ func (s *session) guards(ctx context.Context, c *candidacy, sd protocol.Side, na
 }
 
 // goesAlong adds the record to the list, and claims it first if claim is set, while m stands. If that cannot be done, however
-// often it is tried, goesAlong only says so: the record itself may be written.
+// often it is tried, goesAlong only says so: the record itself may be written. A record that cannot be claimed is in the
+// list nevertheless, so that it is named when it is left behind.
 func goesAlong(ctx context.Context, part backend.Session, election string, m backend.Member, name string, claim bool, log *slog.Logger) (all Guarded, err error) {
+	var unclaimed error
 	if claim {
-		err = Claim(ctx, part, election, m, name)
+		if unclaimed = Claim(ctx, part, election, m, name); unclaimed != nil && !stays(unclaimed) {
+			return all, unclaimed
+		}
 	}
-	if err == nil {
-		all, err = AddGuarded(ctx, part, election, m, name)
+	all, err = AddGuarded(ctx, part, election, m, name)
+	if err != nil && !stays(err) {
+		return all, err
 	}
-	if stays(err) {
+	if err = errors.Join(unclaimed, err); err != nil {
 		log.Warn("could not write down that this record goes with its election; it may be left behind when that is moved", "election", election, "record", name, "err", err)
-		err = nil
 	}
-	return all, err
+	return all, nil
 }
 
 // guardedOnFrom returns the records that the candidacy itself has guarded on From.
