@@ -126,7 +126,9 @@
 //     old versions.
 //   - Beside each record that has moved, To has such a RECORD.migrate-home, which names the
 //     migration. So processes find the record without knowing the election, or whether it has
-//     moved.
+//     moved. It is written twice: before the record is, with the version that To's record has then,
+//     and after it. If the process ends in between, that version shows whether the record has been
+//     written: so each record that is carried over costs three writes on To.
 //
 // This backend does not know of two kinds of records whether they go with E. The first is a record
 // that only leaders of From alone have written. Cutover and Finish name such records beside E, such

@@ -48,7 +48,7 @@ const (
 
 	Marks   = ".migrate-both"    // the members whose processes know both coordinators of a migration
 	Guarded = ".migrate-records" // the names of the records that move with the election
-	Note    = ".migrate-home"    // beside a record that moves: with which election
+	Note    = ".migrate-home"    // beside a record that moves: with which election, and whether it has
 	Probe   = ".migrate-probe"   // for the trial before a migration begins
 
 	Home   = ".spread"       // on which of several clusters the election lives; by itself, which cluster this is
@@ -101,7 +101,7 @@ var Table = []Row{
 
 	{Migration, Marks, Line, "", "who knows both coordinators"},
 	{Migration, Guarded, Record, "", "the records that move with the election"},
-	{Migration, Note, Record, "", "that the record NAME has moved"},
+	{Migration, Note, Record, "", "with which election the record NAME goes, and whether it has moved"},
 	{Migration, Probe, Line, "", "a trial before the migration begins"},
 	{Migration, Probe, Record, "", "a trial before the migration begins"},
 

@@ -198,7 +198,7 @@ func (s *session) keeping(ctx context.Context, sd protocol.Side) (backend.Sessio
 // carry is for a record that the cutover did not know of. It carries the record over to To, where
 // the candidacy's election is, before its leader writes it there. A write that names no version
 // overwrites From's value, and does not need From: then carry announces that write, and the caller
-// writes the note itself, after the value. Until there is a note, From's record counts.
+// writes the note itself, after the value. Until the value is written, From's record counts.
 func (s *session) carry(ctx context.Context, c *candidacy, name string, needed bool) (writeNote func() error, err error) {
 	id, err := s.movedBy(ctx, c.line)
 	if err != nil {
