@@ -87,7 +87,7 @@ func (b *Backend) Move(ctx context.Context, election, to string, o *MoveOptions)
 	}
 	defer m.Close()
 	h, err := b.announce(ctx, keeper, election, e, m)
-	if err != nil {
+	if err != nil || h.To == "" {
 		return err
 	}
 	if err := ring(ctx, keeper, election); err != nil {
@@ -128,29 +128,42 @@ func (b *Backend) plan(ctx context.Context, keeper *cluster, election, to string
 // written reports whether somebody else has written at the same time.
 func written(err error) bool { return errors.Is(err, backend.ErrVersion) }
 
-// announce begins a planned move, and then writes down that candidates stand on both clusters.
+// takeBackBound is how long announce goes on when its context has ended.
+const takeBackBound = 5 * time.Second
+
+// announce begins a planned move, and then writes down that candidates stand on both clusters. It returns
+// the record of the home, in which To is empty if somebody else has moved the election there.
 func (b *Backend) announce(ctx context.Context, keeper *cluster, election string, e record.Entry[Home], m *migrate.Backend) (h Home, err error) {
 	v := homeOf(keeper, election)
 	err = again.Try(ctx, written, func() error {
 		h = e.Value
-		if err := begin(ctx, m, election); err != nil {
+		err := begin(ctx, m, election)
+		if err == nil {
+			// The gate stands before any candidate is sent there. If an abort has begun before and has not
+			// taken the gate away, this write makes it fail.
+			h.Planned = false
+			_, err = v.CompareAndSet(ctx, e.Version, h)
+		}
+		if err == nil {
+			return nil
+		}
+		// Somebody who has taken the move back may not have seen the gate. It would stand in the way of
+		// other moves, also if the caller gives up now.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackBound)
+		defer cancel()
+		now, gerr := v.Get(ctx)
+		if gerr != nil {
 			return err
 		}
-		// The gate stands before any candidate is sent there. If an abort has begun before and has not
-		// taken the gate away, this write makes it fail.
-		h.Planned = false
-		_, err := v.CompareAndSet(ctx, e.Version, h)
-		if !written(err) {
-			return err
+		switch e = now; {
+		case e.Value == Home{At: h.To}:
+			h = e.Value
+			return nil
+		case !e.Value.same(h):
+			_, aerr := abort(ctx, m, election, Home{Planned: true})
+			return errors.Join(fmt.Errorf("%w: somebody else has taken the move back", ErrRefused), aerr)
 		}
-		if e, err = v.Get(ctx); err != nil {
-			return err
-		}
-		if !e.Value.same(h) {
-			_, err = m.Abort(ctx, election) // otherwise the gate would stand in the way of other moves
-			return errors.Join(fmt.Errorf("%w: somebody else has taken the move back", ErrRefused), err)
-		}
-		return backend.ErrVersion // somebody else moves it there, too
+		return err // if written, somebody else moves it there, too
 	})
 	return h, err
 }
@@ -293,11 +306,11 @@ func (b *Backend) settleMove(ctx context.Context, election string, o *MoveOption
 	if err != nil {
 		return err
 	}
-	e, err := homeOf(keeper, election).Get(ctx)
-	if err != nil {
-		return err
-	}
-	if e.Value.To != "" {
+	err = again.Try(ctx, written, func() error { // somebody else may take a step at the same time
+		e, err := homeOf(keeper, election).Get(ctx)
+		if err != nil || e.Value.To == "" {
+			return err
+		}
 		m, err := b.operator(ctx, e.Value, o)
 		if err != nil {
 			return err
@@ -307,9 +320,11 @@ func (b *Backend) settleMove(ctx context.Context, election string, o *MoveOption
 		if err != nil {
 			return err
 		}
-		if _, err := homeOf(keeper, election).CompareAndSet(ctx, e.Version, h); err != nil {
-			return err
-		}
+		_, err = homeOf(keeper, election).CompareAndSet(ctx, e.Version, h)
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	return ring(ctx, keeper, election)
 }

@@ -97,17 +97,17 @@ func (b *Backend) Close() error {
 	}
 	b.mu.Unlock()
 	b.end()
+	b.following.Wait() // a step may still take back what it has begun
 	errs := make([]error, len(all))
 	var closing sync.WaitGroup
 	for i, sub := range all {
 		closing.Go(func() { errs[i] = sub.Close() })
 	}
 	closing.Wait()
-	b.following.Wait()
 	return wrap("close", "", errors.Join(errs...))
 }
 
-// step ties one step of an operator to the life of b: Close ends it, and waits for its end. The caller calls end.
+// step ties one step of an operator to the life of b: Close ends it, and waits for its end before it closes the clusters. The caller calls end.
 func (b *Backend) step(ctx context.Context) (tied context.Context, end func(), err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
@@ -89,6 +90,96 @@ func TestCloseEndsMove(t *testing.T) {
 		}
 		if err := op.Move(w.ctx, election, "b", nil); !errors.Is(err, backend.ErrClosed) {
 			t.Errorf("a move after Close: %v; want %v", err, backend.ErrClosed)
+		}
+	}, "a", "b")
+}
+
+// An abort that comes just before the gate is put finds none. Who moves takes it away then, also if he gives
+// up at that moment.
+func TestAbortBeforeTheGate(t *testing.T) {
+	for name, givesUp := range map[string]func(*process, context.CancelFunc){
+		"goes on":  func(*process, context.CancelFunc) {},
+		"gives up": func(_ *process, cancel context.CancelFunc) { cancel() },
+		"closes": func(op *process, _ context.CancelFunc) {
+			op.w.wg.Go(func() { op.Close() })
+			synctest.Wait()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				other := w.process("other", "a", "b")
+				at := home(t, other).At
+				to := map[string]string{"a": "b", "b": "a"}[at]
+				op := w.process("operator", "a", "b")
+				ctx, cancel := context.WithCancel(w.ctx)
+				defer cancel()
+				aborted := false
+				op.before = func(call, on string) {
+					if call != "pin" || on != election || aborted {
+						return
+					}
+					aborted = true
+					if err := other.Abort(w.ctx, election); err != nil {
+						t.Error("abort:", err)
+					}
+					givesUp(op, cancel)
+				}
+				want(t, op.Move(ctx, election, to, nil), spread.ErrRefused, "taken the move back")
+				if !aborted {
+					t.Fatal("no gate was put")
+				}
+				if m := w.c[to].Members(election); len(m) > 0 {
+					t.Errorf("on %s stand %+v", to, m)
+				}
+			}, "a", "b")
+		})
+	}
+}
+
+// A step that another takes at the same moment, with those after it, is done.
+func TestSameStepAtOneMoment(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		other := w.process("other", "a", "b")
+		at := home(t, other).At
+		to := map[string]string{"a": "b", "b": "a"}[at]
+		move := func(p *process) error { return p.Move(w.ctx, election, to, nil) }
+		finish := func(p *process) error { return p.Finish(w.ctx, election, nil) }
+		abort := func(p *process) error { return p.Abort(w.ctx, election) }
+		// meets takes a step, in which others are taken before the home is written for the n-th time.
+		meets := func(n int, step func(*process) error, others ...func(*process) error) {
+			t.Helper()
+			op := w.process("operator", "a", "b")
+			op.before = func(call, on string) {
+				if call != "put" || on != election+".spread" {
+					return
+				}
+				if n--; n == 0 {
+					for _, step := range others {
+						if err := step(other); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+			}
+			if err := step(op); err != nil || n > 0 {
+				t.Errorf("%v; the home is to be written %d times more", err, n)
+			}
+		}
+		ctx, cancel := context.WithCancel(w.ctx)
+		dies := w.process("dies", "a", "b")
+		dies.before = func(call, on string) {
+			if call == "pin" && on == election {
+				cancel()
+			}
+		}
+		want(t, dies.Move(ctx, election, to, nil), context.Canceled)
+		meets(1, abort, abort)
+		meets(2, move, move)
+		meets(1, finish, finish)
+		at, to = to, at
+		meets(2, move, move, finish)
+		if h, _, err := other.Where(w.ctx, election); err != nil || h != (spread.Home{At: to}) {
+			t.Errorf("it lives on %+v, %v; want %s", h, err, to)
 		}
 	}, "a", "b")
 }
