@@ -218,13 +218,21 @@ func (b *Backend) cutover(ctx context.Context, election string, h Home, m *migra
 		}
 		switch {
 		case err != nil:
-		case s.Phase == migrate.Moved, s.Phase == migrate.Sealed, s.Ready:
+		case s.Phase == migrate.Moved, s.Phase == migrate.Sealed:
 			_, err = m.Cutover(ctx, election)
 			return err
+		case s.Ready:
+			var done bool
+			if done, err = follows(ctx, election, m, func(ctx context.Context) error { return gone(ctx, from.b, election, leader) }); done {
+				return err
+			}
 		case s.Phase != migrate.Begun && s.Phase != migrate.Asked:
 			return fmt.Errorf("%w: %s", ErrRefused, s.Next) // somebody has aborted it
 		case len(s.OnFrom) == 0:
-			err = standIn(ctx, election, m)
+			var done bool
+			if done, err = standIn(ctx, election, m); done {
+				return err
+			}
 		case time.Since(since) > later, time.Since(since) > soon && othersKnow(s):
 			since = time.Now()
 			_, err = old.AskToResign(ctx, &operate.ResignOptions{Token: s.OnFrom[0].Token})
@@ -243,14 +251,48 @@ func othersKnow(s migrate.Status) bool {
 	return !slices.ContainsFunc(s.OnFrom[1:], func(c migrate.Candidate) bool { return c.Mode == migrate.OldOnly })
 }
 
-// standIn leads an election that nobody stands in, for as long as the cutover takes.
-func standIn(ctx context.Context, election string, m *migrate.Backend) error {
-	t, err := elect.New(m, election, &elect.Options{ID: "spread-move"}).TryCampaign(ctx)
+// follows asks the leader to cut over. It blocks until that is done, or failed, or gone returns because the leader has
+// gone: the next one may not stand on both clusters.
+func follows(ctx context.Context, election string, m *migrate.Backend, gone func(context.Context) error) (done bool, err error) {
+	i, err := again.First(ctx,
+		func(ctx context.Context) error {
+			_, err := m.Cutover(ctx, election)
+			return err
+		}, gone)
+	return i == 0, err
+}
+
+// gone blocks until the member with that key has left the line on one cluster.
+func gone(ctx context.Context, on backend.Backend, election, key string) error {
+	s, err := on.Session(ctx)
 	if err != nil {
 		return err
 	}
-	_, err = m.Cutover(ctx, election)
-	return errors.Join(err, t.Resign(ctx))
+	l, err := s.Line(ctx, election)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(l.Members, func(m backend.Member) bool { return m.Key == key })
+	if i < 0 {
+		return nil
+	}
+	return s.Gone(ctx, l.Members[i])
+}
+
+// standIn leads an election that nobody stands in, for as long as the cutover takes.
+func standIn(ctx context.Context, election string, m *migrate.Backend) (done bool, err error) {
+	t, err := elect.New(m, election, &elect.Options{ID: "spread-move"}).TryCampaign(ctx)
+	if err != nil {
+		return false, err
+	}
+	done, err = follows(ctx, election, m, func(ctx context.Context) error {
+		select {
+		case <-ctx.Done():
+		case <-t.Context().Done():
+		}
+		return nil
+	})
+	return done, errors.Join(err, t.Resign(ctx))
 }
 
 // Finish ends a move: this election then does not need the old cluster. It fails with [ErrRefused]

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/rig/lane"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/migrate"
@@ -182,6 +183,54 @@ func TestSameStepAtOneMoment(t *testing.T) {
 			t.Errorf("it lives on %+v, %v; want %s", h, err, to)
 		}
 	}, "a", "b")
+}
+
+// A leader that crashes just before it is asked to cut over does not hold up the move: the next one is asked to
+// resign if it does not stand on both clusters, and when nobody is left in line, Move stands there.
+func TestLeaderDiesAtTheCutover(t *testing.T) {
+	for name, heir := range map[string]bool{"alone": false, "before another": true} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				p, q := w.process("p", "a", "b"), w.process("q", "a", "b")
+				at := home(t, p).At
+				to := other(at)
+				p.run(election)
+				w.until("p leads", time.Minute, func() bool { return w.leader(election) == "p" })
+				q.run(election) // leads when p has been asked to resign
+				w.until("q waits", time.Minute, func() bool { return len(w.c[at].Members(election)) == 2 })
+				op := w.process("operator", "a", "b")
+				asked := false
+				op.before = func(call, on string) {
+					if call != "put" || on != election || asked || w.leader(election) != "q" {
+						return
+					}
+					asked = true
+					if heir {
+						b := w.c[at].Client("heir")
+						w.wg.Go(func() {
+							defer b.Close()
+							if term, err := elect.New(b, election, nil).Campaign(w.ctx); err == nil {
+								<-term.Context().Done() // it is asked to resign
+								term.Resign(w.ctx)
+							}
+						})
+						w.until("the heir waits", time.Minute, func() bool { return len(w.c[at].Members(election)) == 3 })
+					}
+					p.kill()
+					q.kill()
+				}
+				ctx, cancel := context.WithTimeout(w.ctx, 2*time.Minute)
+				defer cancel()
+				err := op.Move(ctx, election, to, nil)
+				if !asked {
+					t.Fatal("nobody was asked to cut over")
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}, "a", "b")
+		})
+	}
 }
 
 // A move that is killed before any of its steps leaves nothing that Abort, or Finish, does not clear
