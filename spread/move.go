@@ -233,7 +233,7 @@ func (b *Backend) cutover(ctx context.Context, election string, h Home, m *migra
 			if done, err = standIn(ctx, election, m); done {
 				return err
 			}
-		case time.Since(since) > later, time.Since(since) > soon && othersKnow(s):
+		case time.Since(since) > later, time.Since(since) > soon && othersKnow(s) && !waits(s):
 			since = time.Now()
 			_, err = old.AskToResign(ctx, &operate.ResignOptions{Token: s.OnFrom[0].Token})
 		}
@@ -277,6 +277,12 @@ func gone(ctx context.Context, on backend.Backend, election, key string) error {
 		return nil
 	}
 	return s.Gone(ctx, l.Members[i])
+}
+
+// waits reports whether the first on the old cluster waits on the new one for those in front of it there. That it runs with two
+// clusters says less: it may know those of an earlier move.
+func waits(s migrate.Status) bool {
+	return slices.ContainsFunc(s.OnTo, func(c migrate.Candidate) bool { return c.Mode == migrate.Both && c.ID == s.OnFrom[0].ID })
 }
 
 // standIn leads an election that nobody stands in, for as long as the cutover takes.

@@ -233,6 +233,43 @@ func TestLeaderDiesAtTheCutover(t *testing.T) {
 	}
 }
 
+// A candidate that is first on the old cluster, and waits on the new one, knows of the move: it is not asked to resign.
+func TestWaitsOnTheNewCluster(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		p := w.process("p", "a", "b")
+		at := home(t, p).At
+		to := other(at)
+		p.run(election)
+		w.until("p leads", time.Minute, func() bool { return w.leader(election) == "p" })
+		q := w.process("q", "a", "b")
+		q.run(election)
+		w.until("q waits", time.Minute, func() bool { return len(w.c[at].Members(election)) == 2 })
+		s, err := w.c[to].Client("foreign").Session(w.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		op := w.process("operator", "a", "b")
+		moved := make(chan error, 1)
+		w.wg.Go(func() { moved <- op.Move(w.ctx, election, to, nil) })
+		w.until("the gate stands", time.Minute, func() bool { m := w.c[to].Members(election); return len(m) == 1 && m[0].Pinned })
+		m, err := s.Join(w.ctx, election, "foreign", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.until("q waits on the new cluster", time.Minute, func() bool { return len(w.c[to].Members(election)) == 3 })
+		time.Sleep(ttl)
+		if err := s.Leave(w.ctx, m.Member); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-moved; err != nil {
+			t.Fatal(err)
+		}
+		if n, leads := w.count(election), w.leader(election); n != 2 || leads != "q" {
+			t.Errorf("%q leads, in term %d; want q, in term 2", leads, n)
+		}
+	}, "a", "b")
+}
+
 // A move that is killed before any of its steps leaves nothing that Abort, or Finish, does not clear
 // away: the election can be moved anywhere afterwards.
 func TestMoveIsKilled(t *testing.T) {
