@@ -115,7 +115,9 @@
 //     listed, because a session reads for its whole process, not for one election. Every candidate
 //     of E may write the list, so it says only where to look: beside the record, in
 //     RECORD.migrate-home, the leader writes that it goes with E. A record that the list names, and
-//     that has no such note, stays on From, and Finish names it.
+//     that has no such note, stays on From, and Finish names it. A list has at most 1000 names, and
+//     keeps those of records that are deleted. If the leaders guard more, Cutover and Finish say so,
+//     and fail without [Options] Leave.
 //   - The records are carried over between the two steps of the cutover, while E on From is sealed and
 //     the gate on To stands. The records on From are final then: only a leader guards, and From has
 //     none. On To nobody writes: a client of To alone does not lead, and the leader that has sealed

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/along"
 	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/migrate/internal/composite"
@@ -24,7 +25,7 @@ import (
 // dot, and that are not known to move. It leaves out those of another election with a longer name.
 // If records cannot be listed, as at the top level or without the right, it finds only E-position,
 // the name that package elect proposes.
-func (v *view) beside(ctx context.Context, election string, known composite.Guarded) (names []string, err error) {
+func (v *view) beside(ctx context.Context, election string, known along.Guarded) (names []string, err error) {
 	from := v.on[protocol.From]
 	all := []string{election + naming.Positions}
 	if dir := path.Dir(election); dir != "." {
@@ -95,11 +96,11 @@ func (b *Backend) adopt(ctx context.Context, election string, v view) error {
 		return nil
 	}
 	for _, name := range b.carry {
-		if err := composite.Claim(ctx, v.on[protocol.From], election, backend.Member{}, name); err != nil {
+		if err := along.Claim(ctx, v.on[protocol.From], election, backend.Member{}, name); err != nil {
 			return err
 		}
 	}
-	_, err := composite.AddGuarded(ctx, v.on[protocol.From], election, backend.Member{}, b.carry...)
+	_, err := along.Add(ctx, v.on[protocol.From], election, backend.Member{}, b.carry...)
 	return err
 }
 
@@ -109,7 +110,7 @@ func (b *Backend) unclear(ctx context.Context, election string, v view, moved bo
 	if b.leave {
 		return nil
 	}
-	known, err := composite.ReadGuarded(ctx, v.on[protocol.From], election)
+	known, err := along.Read(ctx, v.on[protocol.From], election)
 	if err != nil {
 		return err
 	}

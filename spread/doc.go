@@ -77,7 +77,7 @@
 //
 // Records that leaders write through their terms move with the election, also those that they wrote
 // before the move: before a leader writes such a record for the first time, its process notes the
-// record on the cluster, as package migrate does.
+// record on the cluster, as package migrate does, for at most 1000 records of an election.
 //
 // # What an outage does
 //

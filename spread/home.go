@@ -9,6 +9,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/internal/again"
+	"github.com/succession-dev/succession/internal/along"
 	"github.com/succession-dev/succession/internal/lazy"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/internal/rendezvous"
@@ -49,7 +50,7 @@ type home struct {
 	keeper  *cluster
 	left    context.Context // ends when the election has another Home
 	leave   context.CancelCauseFunc
-	guarded migrate.Alone // the records that leaders guard there
+	guarded along.Alone // the records that leaders guard there
 }
 
 // errMoved says why a candidate that waits has to join again.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/along"
 	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
@@ -18,9 +19,9 @@ type candidacy struct {
 	turn     lock // of Ahead, Leave and the cutover
 	sealSent bool // its seal may be under way, so it may not leave From by itself; guarded by turn
 
-	writing lock            // of a guarded write, or the seal
-	sealAt  backend.Version // of From's record, for a seal that may have been set, or may be still; 0 for none; guarded by writing
-	guarded [2]Guarded      // the lists of both coordinators, as far as known; see guarded.go
+	writing lock             // of a guarded write, or the seal
+	sealAt  backend.Version  // of From's record, for a seal that may have been set, or may be still; 0 for none; guarded by writing
+	guarded [2]along.Guarded // the lists of both coordinators, as far as known; see guarded.go
 
 	giveUp sync.Once // gives the candidacy up in the background, once
 

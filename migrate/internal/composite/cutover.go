@@ -10,6 +10,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/again"
+	"github.com/succession-dev/succession/internal/along"
 	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
@@ -260,18 +261,18 @@ func EndMove(ctx context.Context, m Move) error {
 // them on To: a client of To alone leads only when the gate has gone, and a leader that has sealed
 // From waits for that, too. A late request finds no gate, and does nothing.
 func (m *Move) carry(ctx context.Context, gate backend.Member) error {
-	list, err := ReadGuarded(ctx, m.From, m.Election)
+	list, err := along.Read(ctx, m.From, m.Election)
 	if err != nil {
 		return err
 	}
-	before, _, _, err := readGuarded(ctx, m.To, m.Election)
+	before, _, _, err := along.ReadList(ctx, m.To, m.Election)
 	if err != nil {
 		return err
 	}
-	list = list.with(m.Guarded...)
+	list = list.With(m.Guarded...)
 	for _, name := range list.Unclaimed {
 		if !list.Has(name) {
-			m.Log.Warn("a record is not carried over", "election", m.Election, "record", name, "err", unclaimed(m.Election, name))
+			m.Log.Warn("a record is not carried over", "election", m.Election, "record", name, "err", along.Unclaimed(m.Election, name))
 		}
 	}
 	id := m.Sealed.Migration.ID
@@ -281,23 +282,21 @@ func (m *Move) carry(ctx context.Context, gate backend.Member) error {
 	}
 	for _, name := range names {
 		// If To's list has the record, it was left there when the election was last on To.
-		err := carryOver(ctx, m.From, m.To, gate, note{Record: name, Election: m.Election, Migration: id}, before.Has(name), list.Has(name))
+		err := carryOver(ctx, m.From, m.To, gate, along.Note{Record: name, Election: m.Election, Migration: id}, before.Has(name), list.Has(name))
 		switch {
-		case stays(err):
+		case along.Stays(err):
 			m.Log.Warn("a record of the election could not be carried over, and stays on the old coordinator", "election", m.Election, "record", name, "err", err)
 		case err != nil:
 			return err
 		}
 	}
 	if len(list.Records) > 0 {
-		if _, err := AddGuarded(ctx, m.To, m.Election, gate, list.Records...); err != nil && !stays(err) {
+		if _, err := along.Add(ctx, m.To, m.Election, gate, list.Records...); err != nil && !along.Stays(err) {
 			return err
 		}
 	}
 	return nil
 }
 
-// stays reports whether a record cannot be carried over, however often that is tried.
-func stays(err error) bool {
-	return errors.Is(err, backend.ErrDenied) || errors.Is(err, backend.ErrInvalid)
-}
+// written reports whether somebody else has written at the same time.
+func written(err error) bool { return errors.Is(err, backend.ErrVersion) }

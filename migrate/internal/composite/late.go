@@ -9,6 +9,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/again"
+	"github.com/succession-dev/succession/internal/along"
 	"github.com/succession-dev/succession/internal/naming"
 )
 
@@ -18,7 +19,7 @@ import (
 // over. It returns what must stay on From, and why. chosen are records that an operator has named: these
 // it carries over also if they may have been deleted on To.
 func CarryLate(ctx context.Context, from, to backend.Session, election, id string, chosen []string) (Left, error) {
-	g, err := ReadGuarded(ctx, from, election)
+	g, err := along.Read(ctx, from, election)
 	if err != nil {
 		return nil, err
 	}
@@ -28,10 +29,10 @@ func CarryLate(ctx context.Context, from, to backend.Session, election, id strin
 	}
 	var left Left
 	for _, name := range all {
-		l := late{from, to, note{Record: name, Election: election, Migration: id}, slices.Contains(g.Unclaimed, name), slices.Contains(chosen, name)}
+		l := late{from, to, along.Note{Record: name, Election: election, Migration: id}, slices.Contains(g.Unclaimed, name), slices.Contains(chosen, name)}
 		err := again.Try(ctx, written, func() error { return l.carry(ctx) })
 		switch {
-		case stays(err):
+		case along.Stays(err):
 			left = append(left, fmt.Errorf("%s: %w", name, err))
 		case err != nil:
 			return nil, err
@@ -57,7 +58,7 @@ func (l Left) Unwrap() []error { return l }
 // A late is a record that the cutover may have left behind.
 type late struct {
 	from, to  backend.Session
-	want      note
+	want      along.Note
 	unclaimed bool // nothing says that it goes with the election
 	chosen    bool
 }
@@ -68,15 +69,15 @@ func (l late) carry(ctx context.Context) error {
 	if err != nil || r.note == l.want {
 		return err
 	}
-	announced, exists, stands := r.note.announces(l.want), r.from.Version != backend.Absent, r.to.Version != backend.Absent
+	announced, exists, stands := r.note.Announces(l.want), r.from.Version != backend.Absent, r.to.Version != backend.Absent
 	switch {
 	case announced && r.note.Over != r.to.Version: // carried over already
-		_, err := l.want.write(ctx, l.to, r.at, backend.Member{})
+		_, err := l.want.Write(ctx, l.to, r.at, backend.Member{})
 		return err
 	case !stands && !exists:
 		return nil
 	case l.unclaimed && (announced || !stands):
-		return unclaimed(l.want.Election, l.want.Record)
+		return along.Unclaimed(l.want.Election, l.want.Record)
 	case l.unclaimed:
 		return nil
 	case announced && !stands && !l.chosen:

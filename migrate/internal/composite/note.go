@@ -2,13 +2,13 @@ package composite
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/along"
 	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
@@ -27,70 +27,6 @@ import (
 // announces what it is about to do, in the note, with the version that To's record has then. If the
 // record has another version later, it was carried over, and perhaps written since by clients of To
 // alone, which know no notes: To's record counts, and only the note is to be completed.
-const noteSuffix = naming.Note
-
-// A note says with which election a record goes, and by which migration it has come; Migration is
-// empty as long as it has not moved. Over is the version of To's record that is about to be
-// replaced, for an announcement; otherwise 0.
-type note struct {
-	Record    string          `json:"record"`
-	Election  string          `json:"election"`
-	Migration string          `json:"migration"`
-	Over      backend.Version `json:"over,omitempty"`
-}
-
-// announces reports whether n announces that the record goes with the election as in done.
-func (n note) announces(done note) bool {
-	over := n.Over
-	n.Over = 0
-	return over != 0 && n == done
-}
-
-// announce announces that To's record, which is now, is about to be replaced, unless was, the record's
-// note with the version at, announces it. It returns the version that the note has then. n is the note
-// that says that To's record counts.
-func (n note) announce(ctx context.Context, to backend.Session, now backend.Record, was note, at backend.Version, m backend.Member) (backend.Version, error) {
-	if was.announces(n) {
-		return at, nil
-	}
-	n.Over = now.Version
-	return n.write(ctx, to, at, m)
-}
-
-// noteOf reads the note of a record, and its version.
-func noteOf(ctx context.Context, to backend.Session, name string) (note, backend.Version, error) {
-	r, err := to.Get(ctx, naming.Beside(name, noteSuffix))
-	if err != nil {
-		return note{}, 0, err
-	}
-	return parseNote(r.Value, name), r.Version, nil
-}
-
-// parseNote returns the note of the record with the name. It returns the zero note if another
-// record with a long name shares the note's name, or if strangers wrote it.
-func parseNote(value []byte, name string) note {
-	var n note
-	if json.Unmarshal(value, &n) != nil || n.Record != name {
-		return note{}
-	}
-	return n
-}
-
-// write writes the note if it still has the version and m stands, and returns the note's new version. It succeeds, too, if
-// the same note is there by then: another process wrote it at the same time, or an earlier try did, whose answer was lost.
-func (n note) write(ctx context.Context, to backend.Session, at backend.Version, m backend.Member) (backend.Version, error) {
-	value, err := json.Marshal(n)
-	if err != nil {
-		return 0, err
-	}
-	v, err := to.Put(ctx, naming.Beside(n.Record, noteSuffix), value, &backend.If{Version: at, Member: m})
-	if errors.Is(err, backend.ErrVersion) {
-		if now, at, gerr := noteOf(ctx, to, n.Record); gerr == nil && now == n {
-			return at, nil
-		}
-	}
-	return v, err
-}
 
 // movedBy returns the ID of the migration that brought the election to To; "" if it is on From.
 func (s *session) movedBy(ctx context.Context, election string) (string, error) {
@@ -128,7 +64,7 @@ func (s *session) keeper(ctx context.Context, name string) (protocol.Side, backe
 		return sd, 0, err
 	}
 	if election, ok := strings.CutSuffix(name, naming.Fence); ok {
-		n, _, err := noteOf(ctx, s.to(), name)
+		n, _, err := along.NoteOf(ctx, s.to(), name)
 		if err == nil && n.Election == "" {
 			sd, _, err := s.keeper(ctx, election) // a fence's record is where its election is
 			return sd, 0, err
@@ -140,11 +76,11 @@ func (s *session) keeper(ctx context.Context, name string) (protocol.Side, backe
 	if s.hasMoved(name) {
 		return protocol.To, 0, nil
 	}
-	var n note
+	var n along.Note
 	var at backend.Version
 	var noteErr error
 	var wg sync.WaitGroup
-	wg.Go(func() { n, at, noteErr = noteOf(ctx, s.to(), name) })
+	wg.Go(func() { n, at, noteErr = along.NoteOf(ctx, s.to(), name) })
 	h, errs := s.headersNow(ctx, name) // a record that is on To does not wait for From
 	wg.Wait()
 	for sd, err := range errs {
@@ -205,8 +141,8 @@ func (s *session) carry(ctx context.Context, c *candidacy, name string, needed b
 		return nil, err
 	}
 	to, m := s.to(), c.now().at[protocol.To]
-	want := note{Record: name, Election: c.line, Migration: id}
-	was, _, err := noteOf(ctx, to, name)
+	want := along.Note{Record: name, Election: c.line, Migration: id}
+	was, _, err := along.NoteOf(ctx, to, name)
 	if err != nil || id == "" || was == want {
 		return nil, err
 	}
@@ -219,16 +155,16 @@ func (s *session) carry(ctx context.Context, c *candidacy, name string, needed b
 	if err == nil || needed {
 		return nil, err
 	}
-	was, at, err := noteOf(ctx, to, name)
+	was, at, err := along.NoteOf(ctx, to, name)
 	if err != nil || was == want { // carryOver may have written it
 		return nil, err
 	}
 	now, err := to.Get(ctx, name)
 	if err == nil {
-		at, err = want.announce(ctx, to, now, was, at, m)
+		at, err = want.Announce(ctx, to, now, was, at, m)
 	}
 	return func() error {
-		_, err := want.write(ctx, to, at, m)
+		_, err := want.Write(ctx, to, at, m)
 		return err
 	}, err
 }
@@ -249,35 +185,35 @@ func carries(name string, states ...backend.Record) error {
 // If From has no such record, carryOver removes To's record if it was left there: if left is set,
 // or the note names an earlier migration. If there is nothing to copy and nothing to remove, it
 // writes the note only if always is set.
-func carryOver(ctx context.Context, from, to backend.Session, m backend.Member, want note, left, always bool) error {
+func carryOver(ctx context.Context, from, to backend.Session, m backend.Member, want along.Note, left, always bool) error {
 	r, err := readCarried(ctx, from, to, want)
 	if err != nil || r.note == want {
 		return err
 	}
 	stands := r.to.Version != backend.Absent
 	switch {
-	case r.note.announces(want) && r.note.Over != r.to.Version: // carried over already
+	case r.note.Announces(want) && r.note.Over != r.to.Version: // carried over already
 	case r.from.Version != backend.Absent, stands && (left || r.note.Migration != ""):
 		return r.carry(ctx, to, m, want)
 	case !always:
 		return nil
 	}
-	_, err = want.write(ctx, to, r.at, m)
+	_, err = want.Write(ctx, to, r.at, m)
 	return err
 }
 
 // A carried is a record as it is on both coordinators, with its note on To.
 type carried struct {
-	note     note
+	note     along.Note
 	at       backend.Version // of the note
 	from, to backend.Record
 }
 
 // readCarried reads the record that want is about. If it has the note want, only that is read.
-func readCarried(ctx context.Context, from, to backend.Session, want note) (r carried, err error) {
+func readCarried(ctx context.Context, from, to backend.Session, want along.Note) (r carried, err error) {
 	// The note is read before the record: if somebody else carries the record over meanwhile, he writes
 	// the note, and then it is not written here.
-	if r.note, r.at, err = noteOf(ctx, to, want.Record); err != nil || r.note == want {
+	if r.note, r.at, err = along.NoteOf(ctx, to, want.Record); err != nil || r.note == want {
 		return r, err
 	}
 	if r.from, err = from.Get(ctx, want.Record); err != nil {
@@ -291,8 +227,8 @@ func readCarried(ctx context.Context, from, to backend.Session, want note) (r ca
 
 // carry makes To's record what From's is, if To's still has its version and m stands. It announces that
 // before, and then writes the note want.
-func (r carried) carry(ctx context.Context, to backend.Session, m backend.Member, want note) error {
-	at, err := want.announce(ctx, to, r.to, r.note, r.at, m)
+func (r carried) carry(ctx context.Context, to backend.Session, m backend.Member, want along.Note) error {
+	at, err := want.Announce(ctx, to, r.to, r.note, r.at, m)
 	if err != nil {
 		return err
 	}
@@ -305,6 +241,6 @@ func (r carried) carry(ctx context.Context, to backend.Session, m backend.Member
 	if err != nil {
 		return err
 	}
-	_, err = want.write(ctx, to, at, m)
+	_, err = want.Write(ctx, to, at, m)
 	return err
 }

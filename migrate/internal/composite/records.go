@@ -10,6 +10,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/internal/again"
+	"github.com/succession-dev/succession/internal/along"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
@@ -115,7 +116,7 @@ func (s *session) target(ctx context.Context, name string, cond *backend.If) (t 
 		}
 		if _, unready := unreadyOf(name); err == nil && !unready && name != c.line && name != naming.OfElection(c.line, naming.Fence) {
 			t.note, err = s.guard(ctx, c, name, t.cond.Version != backend.Any)
-			err = unsettled(err)
+			err = along.Unsettled(err)
 		}
 	}
 	if err != nil {
@@ -184,17 +185,7 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If, do f
 		err = do(t)
 	}
 	if err == nil && t.note != nil {
-		err = unsettled(t.note())
-	}
-	return err
-}
-
-// unsettled returns the error for the caller of a write beside the caller's record. If another
-// process wrote there at the same time, that does not mean that the caller's record has another
-// version.
-func unsettled(err error) error {
-	if errors.Is(err, backend.ErrVersion) {
-		return fmt.Errorf("%w: what goes with the election was written down by another process at the same time: %v", backend.ErrUnavailable, err)
+		err = along.Unsettled(t.note())
 	}
 	return err
 }
@@ -232,7 +223,7 @@ func (s *session) List(ctx context.Context, dir string) (shown []string, err err
 	slices.Sort(all)
 	for _, name := range slices.Compact(all) {
 		_, fence := slices.BinarySearch(shown, strings.TrimSuffix(name, naming.Fence))
-		if !strings.HasSuffix(name, noteSuffix) && !strings.HasSuffix(name, guardedSuffix) && !(fence && strings.HasSuffix(name, naming.Fence)) {
+		if !strings.HasSuffix(name, naming.Note) && !strings.HasSuffix(name, naming.Guarded) && !(fence && strings.HasSuffix(name, naming.Fence)) {
 			shown = append(shown, name)
 		}
 	}
@@ -299,7 +290,7 @@ func (s *session) watchUntil(ctx context.Context, part backend.Session, name str
 			return err
 		},
 		func(ctx context.Context) error {
-			_, err := s.to().Watch(ctx, naming.Beside(name, noteSuffix), note)
+			_, err := s.to().Watch(ctx, naming.Beside(name, naming.Note), note)
 			return err
 		})
 	return r, i == 1 && err == nil, err

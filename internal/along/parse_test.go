@@ -1,4 +1,4 @@
-package composite
+package along
 
 import (
 	"encoding/json"
@@ -14,7 +14,7 @@ import (
 
 // Others may write the list of records that move. What is believed of it can be carried over, is not too much, and is read the
 // same when it has been written again.
-func FuzzGuarded(f *testing.F) {
+func FuzzList(f *testing.F) {
 	for _, s := range []string{
 		`{"election":"e","records":["a","e-position"]}`, `{"election":"e","records":["b","a","a","/x","../..","e.migrate-home"],"more":true}`,
 		`{"election":"other","records":["a"]}`, `{"election":"e","records":null}`, `{"election":"e","records":"a"}`, `null`, ``,
@@ -23,7 +23,7 @@ func FuzzGuarded(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, value []byte) {
-		g, ours := parseGuarded(value, "e")
+		g, ours := parseList(value, "e")
 		if g.Election != "e" || !ours && len(g.Records) > 0 || len(g.Records) > maxGuarded || !slices.IsSorted(g.Records) {
 			t.Fatalf("%s is read as %+v, %t", value, g, ours)
 		}
@@ -32,8 +32,8 @@ func FuzzGuarded(f *testing.F) {
 				t.Errorf("of %s the record %q is carried over", value, name)
 			}
 		}
-		longer := g.with("a", "zz")
-		again, ours := parseGuarded(longer.encode(), "e")
+		longer := g.With("a", "zz")
+		again, ours := parseList(longer.encode(), "e")
 		if !ours || !slices.Equal(again.Records, longer.Records) || again.More != longer.More {
 			t.Errorf("%s is continued as %+v, and read as %+v, %t", value, longer, again, ours)
 		}
@@ -55,7 +55,7 @@ func FuzzNote(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, value []byte) {
 		n := parseNote(value, "r")
-		if n != (note{}) && n.Record != "r" {
+		if n != (Note{}) && n.Record != "r" {
 			t.Fatalf("%s is read as %+v", value, n)
 		}
 		text, err := json.Marshal(n)
