@@ -229,10 +229,7 @@ func (b *Backend) cutover(ctx context.Context, election string, h Home, m *migra
 		case s.Phase != migrate.Begun && s.Phase != migrate.Asked:
 			return fmt.Errorf("%w: %s", ErrRefused, s.Next) // somebody has aborted it
 		case len(s.OnFrom) == 0:
-			var done bool
-			if done, err = standIn(ctx, election, m); done {
-				return err
-			}
+			err = standIn(ctx, election, m)
 		case time.Since(since) > later, time.Since(since) > soon && othersKnow(s) && !waits(s):
 			since = time.Now()
 			_, err = old.AskToResign(ctx, &operate.ResignOptions{Token: s.OnFrom[0].Token})
@@ -286,19 +283,19 @@ func waits(s migrate.Status) bool {
 }
 
 // standIn leads an election that nobody stands in, for as long as the cutover takes.
-func standIn(ctx context.Context, election string, m *migrate.Backend) (done bool, err error) {
+func standIn(ctx context.Context, election string, m *migrate.Backend) error {
 	t, err := elect.New(m, election, &elect.Options{ID: "spread-move"}).TryCampaign(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
-	done, err = follows(ctx, election, m, func(ctx context.Context) error {
+	_, err = follows(ctx, election, m, func(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-t.Context().Done():
 		}
 		return nil
 	})
-	return done, errors.Join(err, t.Resign(ctx))
+	return errors.Join(err, t.Resign(ctx))
 }
 
 // Finish ends a move: this election then does not need the old cluster. It fails with [ErrRefused]
