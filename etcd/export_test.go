@@ -10,6 +10,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
+	"github.com/succession-dev/succession/backend/kit/clock"
 	"github.com/succession-dev/succession/internal/addresses"
 	"github.com/succession-dev/succession/internal/security"
 )
@@ -54,8 +55,19 @@ func Reserved(s backend.Session) int {
 	return len(in.taken)
 }
 
-// Leads reports whether the session's heartbeats need a proof.
-func Leads(s backend.Session) bool { return s.(*kit.Adapter).Session.(*session).proof.wanted() }
+// Leads reports whether the session's heartbeats need a proof, or its deadline is that of the newest one.
+func Leads(s backend.Session) bool {
+	p := &s.(*kit.Adapter).Session.(*session).proof
+	held, _ := p.lease.Held()
+	return held || p.wanted()
+}
+
+// Unprove makes what is proven of the session's lease lie in the past.
+func Unprove(s backend.Session) {
+	p := &s.(*kit.Adapter).Session.(*session).proof
+	p.lease.Cap(clock.Now(), 0)
+	p.acknowledged(ack{})
+}
 
 // NewAuthenticator returns what asks auth for tokens with the password, as the client of a URL does.
 func NewAuthenticator(auth clientv3.Auth, password *security.Secret) clientv3.Auth {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -103,6 +104,42 @@ func TestLateAhead(t *testing.T) {
 		if etcd.Leads(s) {
 			t.Errorf("answer to the join lost: %t: the session leads by a member that has left", lost)
 		}
+	}
+}
+
+// TestLeaveBeforeProof has a member leave while it waits for the proof without which it may not lead. Then the session does not lead:
+// nobody would ask for the next proof, and it would end.
+func TestLeaveBeforeProof(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, sharedEtcd(t).Addrs()[0])
+	s := c.session(t)
+	m := join(t, s, coordtest.Name(t), "x")
+	asked, left := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	c.meter.unlisted.Store(true) // a transaction asks for the proof
+	c.meter.steps(func(r *pb.TxnRequest, send func() error) error {
+		if len(r.Success) == 1 && r.Success[0].GetRequestTxn() != nil {
+			once.Do(func() { close(asked) })
+			<-left
+		}
+		return send()
+	})
+	etcd.Unprove(s)
+	looked := make(chan error)
+	go func() {
+		_, err := s.Ahead(t.Context(), m)
+		looked <- err
+	}()
+	<-asked
+	if err := s.Leave(t.Context(), m); err != nil {
+		t.Error(err)
+	}
+	close(left)
+	if err := <-looked; err != nil {
+		t.Error(err)
+	}
+	if etcd.Leads(s) {
+		t.Error("the session leads by a member that has left")
 	}
 }
 

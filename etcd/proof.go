@@ -40,7 +40,7 @@ type proof struct {
 	mu      sync.Mutex
 	newest  ack
 	leading map[uint64]bool // positions of members that are first, or just behind a gate, as far as known
-	settled chan struct{}   // closed, and made anew, at each proof
+	settled chan struct{}   // closed, and made anew, at each proof, and when a member is first no longer
 }
 
 // An ack is an answered heartbeat.
@@ -73,11 +73,16 @@ func (p *proof) extend(sent clock.Instant, d time.Duration) {
 	p.lease.Extend(sent, d)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.tell()
+}
+
+// tell wakes those who wait for a proof. The caller holds the lock.
+func (p *proof) tell() {
 	close(p.settled)
 	p.settled = make(chan struct{})
 }
 
-// next returns a channel that the next proof closes.
+// next returns a channel that is closed when [proof.hold] may report something else.
 func (p *proof) next() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,8 +96,35 @@ func (p *proof) wanted() bool {
 	return len(p.leading) > 0
 }
 
+// hold has the session rely on the proven deadline because of the member at the position, and reports true, if the deadline is
+// far enough ahead. It also reports true if that member does not lead any more: then nobody would send the next proof.
+func (p *proof) hold(position uint64, enough time.Duration) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.leading[position] {
+		return true
+	}
+	held, left := p.lease.Held()
+	return (held || left > enough) && p.lease.Hold(true)
+}
+
+// drop notes that the member at the position does not lead any more.
+func (p *proof) drop(position uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.leading[position] {
+		return
+	}
+	delete(p.leading, position)
+	if len(p.leading) == 0 {
+		p.lease.Hold(false)
+	}
+	p.tell()
+}
+
 // lead notes that the session leads by m. It returns when the proven deadline lies in the
-// future: at once, unless etcd has changed its leader. It notes nothing if m has left since it was read, or is not of this session.
+// future: at once, unless etcd has changed its leader. It notes nothing if m has left since it was read, or is not of this session, and
+// waits no longer when m leaves.
 func (s *session) lead(ctx context.Context, m backend.Member) error {
 	s.proof.mu.Lock()
 	s.proof.leading[m.Position] = true
@@ -103,8 +135,7 @@ func (s *session) lead(ctx context.Context, m backend.Member) error {
 	}
 	for {
 		next := s.proof.next()
-		// A deadline that is about to pass would cost the term that begins.
-		if held, left := s.proof.lease.Held(); (held || left > s.ttl/4) && s.proof.lease.Hold(true) {
+		if s.proof.hold(m.Position, s.ttl/4) { // a deadline that is about to pass would cost the term that begins
 			return s.Alive()
 		}
 		if err := s.Alive(); err != nil {
@@ -122,12 +153,7 @@ func (s *session) lead(ctx context.Context, m backend.Member) error {
 // follow notes that the session no longer leads by m.
 func (s *session) follow(m backend.Member) {
 	_ = s.Alive() // if the deadline passed while a member led, the session has ended
-	s.proof.mu.Lock()
-	defer s.proof.mu.Unlock()
-	delete(s.proof.leading, m.Position)
-	if len(s.proof.leading) == 0 {
-		s.proof.lease.Hold(false)
-	}
+	s.proof.drop(m.Position)
 }
 
 // settle takes the term of the answer to a linearizable request that was sent after a had
