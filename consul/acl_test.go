@@ -463,46 +463,76 @@ func TestRightOfLeaderTakenAway(t *testing.T) {
 	})
 }
 
-// The answer to a join is lost, and the right to write is taken away. What may stand nobody can remove, so the session ends, and it goes.
+// The answer to a join is lost, and the right to write is taken away. What may stand nobody can remove, so the session ends when that has
+// lasted for a TTL, and it goes. If the right comes back before, it is removed, and the session lives on.
 func TestGhostThatMayNotBeRemoved(t *testing.T) {
 	t.Parallel()
 	c := newSecured(t)
+	c.ttl = ttl
 	for name, rules := range map[string][]string{"read": {`key_prefix "app/" { policy = "read" }`}, "nothing": nil} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			tok, narrow := c.token(t, wide...), c.token(t, append(rules, `session "succession" { policy = "write" }`)...)
-			b := c.openAs(t, tok.SecretID)
-			var made atomic.Bool
-			consul.Tap(b, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
-				if req.URL.Path != "/v1/txn" || made.Swap(true) {
-					return next.RoundTrip(req)
+		for _, back := range []bool{false, true} {
+			name := name + map[bool]string{true: "-back"}[back]
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				tok, narrow := c.token(t, wide...), c.token(t, append(rules, `session "succession" { policy = "write" }`)...)
+				full := tok.Policies
+				give := func(rights []*api.ACLLink) error {
+					tok.Policies = rights
+					_, _, err := c.root.ACL().TokenUpdate(tok, nil)
+					return err
 				}
-				resp, err := next.RoundTrip(req)
-				if err != nil {
-					return nil, err
+				b := c.openAs(t, tok.SecretID)
+				var sent atomic.Int32
+				consul.Tap(b, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+					resp, err := next.RoundTrip(req)
+					if err != nil || req.URL.Path != "/v1/txn" {
+						return resp, err
+					}
+					switch n := sent.Add(1); {
+					case n == 1:
+						resp.Body.Close()
+						return nil, errors.Join(give(narrow.Policies), errors.New("the answer is lost"))
+					case n == 4 && back: // the join was denied, and then a look for the ghost or its removal
+						err = give(full)
+					}
+					return resp, err
+				})
+				s := sessionOf(t, b)
+				if j, err := s.Join(t.Context(), name, "x", ""); !errors.Is(err, backend.ErrDenied) {
+					t.Fatalf("Join returned %+v, %v", j, err)
 				}
-				resp.Body.Close()
-				tok.Policies = narrow.Policies
-				if _, _, err := c.root.ACL().TokenUpdate(tok, nil); err != nil {
-					return nil, err
+				watch := calm.Start(t)
+				if back {
+					var left []string
+					for q := new(api.QueryOptions); ; {
+						keys, meta, err := c.root.KV().Keys("app/"+name+"/", "", q.WithContext(within(t, time.Minute)))
+						if err != nil {
+							t.Fatal(err)
+						}
+						if left, q.WaitIndex = keys, meta.LastIndex; len(left) == 0 {
+							break
+						}
+					}
+					if err := s.Err(); err != nil && !watch.NotJudged(ttl/3, "%v", err) {
+						t.Errorf("the session has ended because of %v", err)
+					}
+					return
 				}
-				return nil, errors.New("the answer is lost")
+				begun := time.Now()
+				if err := ended(t, s, 2*ttl); !errors.Is(err, backend.ErrDenied) && !watch.NotJudged(ttl/3, "%v", err) {
+					t.Errorf("the session has ended because of %v", err)
+				} else if lived := time.Since(begun); errors.Is(err, backend.ErrDenied) && lived < ttl*9/10 {
+					t.Errorf("the session has ended after %v", lived)
+				}
+				if err := b.Close(); err != nil {
+					t.Error(err)
+				}
+				keys, _, err := c.root.KV().Keys("app/"+name+"/", "", nil)
+				if err != nil || len(keys) > 0 {
+					t.Errorf("%q stand (error: %v)", keys, err)
+				}
 			})
-			s := sessionOf(t, b)
-			if j, err := s.Join(t.Context(), name, "x", ""); !errors.Is(err, backend.ErrDenied) && !errors.Is(err, backend.ErrSessionEnded) {
-				t.Fatalf("Join returned %+v, %v", j, err)
-			}
-			if err := ended(t, s, long/3); !errors.Is(err, backend.ErrDenied) {
-				t.Errorf("the session has ended because of %v", err)
-			}
-			if err := b.Close(); err != nil {
-				t.Error(err)
-			}
-			keys, _, err := c.root.KV().Keys("app/"+name+"/", "", nil)
-			if err != nil || len(keys) > 0 {
-				t.Errorf("%q stand (error: %v)", keys, err)
-			}
-		})
+		}
 	}
 }
 

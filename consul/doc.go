@@ -50,7 +50,8 @@
 //   - L4: Leave deletes the key on condition that it is still the same entry. Put and
 //     Delete under a member ([backend.If]) check the same in the transaction that writes.
 //   - L5: A session ends when it is closed, when its deadline passes, when Consul no longer knows
-//     its session, or when Consul has denied it for a TTL to watch a member of its own.
+//     its session. It also ends when Consul has denied it for a TTL to watch a member of its own, or
+//     to remove one that no caller knows of.
 //   - L6: See below.
 //   - L7: No election or record can have a name whose last part looks like the name of a
 //     member.

@@ -3,6 +3,7 @@ package consul
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -18,8 +19,8 @@ import (
 // brings back members that have left. Only the end of the session ends that: after it, the keys of
 // its members cannot be created.
 type ghosts struct {
-	abandoned map[string]bool // of members that have left, or whose join was abandoned
-	more      chan struct{}   // receives a value when abandoned has grown
+	abandoned map[string]*kit.Denial // of members that have left, or whose join was abandoned; and for how long they may not be removed
+	more      chan struct{}          // receives a value when abandoned has grown
 }
 
 // disown abandons those of the members that this session has joined and that have left again. A
@@ -34,7 +35,7 @@ func (s *session) disown(members []backend.Member) {
 		_, standing := s.members[key]
 		abandoned := s.ghosts.abandoned[key]
 		s.mu.Unlock()
-		if !standing && !abandoned {
+		if !standing && abandoned == nil {
 			s.abandon(key)
 		}
 	}
@@ -45,12 +46,26 @@ func (s *session) disown(members []backend.Member) {
 func (s *session) abandon(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ghosts.abandoned[key] = true
+	if s.ghosts.abandoned[key] == nil {
+		s.ghosts.abandoned[key] = new(kit.Denial)
+	}
 	kit.Notify(s.ghosts.more)
 }
 
+// undo removes a member that no caller knows of. If Consul denies that, the member becomes a ghost.
+func (s *session) undo(m backend.Member) error {
+	err := s.Leave(s.Context(), m)
+	if errors.Is(err, backend.ErrDenied) {
+		key := s.b.o.folder(m.Line) + m.Key
+		s.abandon(key)
+		s.gone(key, m.Position)
+		return nil
+	}
+	return kit.About(m, err)
+}
+
 // sweep looks for ghosts: often at first, because late requests usually come within seconds, and
-// then about as often as the session is renewed. If it may not read or remove one, the session ends: others would wait behind it.
+// then about as often as the session is renewed.
 func (s *session) sweep() {
 	var pause time.Duration
 	var next <-chan time.Time // nil while there is nothing to look for
@@ -62,52 +77,46 @@ func (s *session) sweep() {
 			pause = minPause
 		case <-next:
 		}
-		err := s.removeGhosts()
-		if errors.Is(err, backend.ErrDenied) {
-			s.joining.Stuck(err)
-			return
-		}
-		if err != nil && s.Context().Err() == nil {
-			s.b.o.Logger.Warn("members that nobody owns could not be looked for", "err", err)
+		if err := s.removeGhosts(); err != nil && s.Context().Err() == nil {
+			s.b.o.Logger.Warn("members that nobody owns could not be looked for and removed", "err", err)
 		}
 		next = time.After(pause)
 		pause = min(2*pause, s.b.o.TTL/3)
 	}
 }
 
-// removeGhosts removes the abandoned keys that exist.
-func (s *session) removeGhosts() error {
+// removeGhosts removes the abandoned keys that exist. If Consul denies for a TTL to read or to remove one, the session ends: others would
+// wait behind it.
+func (s *session) removeGhosts() (failed error) {
 	s.mu.Lock()
-	ops := gets(slices.Collect(maps.Keys(s.ghosts.abandoned))...)
+	abandoned := maps.Clone(s.ghosts.abandoned)
 	s.mu.Unlock()
-	for len(ops) > 0 {
-		n := min(len(ops), maxOps)
-		err := s.once(s.Context(), s.b.o.attempt(), func(ctx context.Context) error {
-			r, err := s.b.c.read(ctx, ops[:n]...)
-			if err != nil {
-				return err
-			}
-			var found []*api.KVTxnOp
-			for _, op := range ops[:n] {
-				if p := r.find(op.Key); p != nil {
-					s.b.o.Logger.Info("removing a member that nobody owns", "key", p.Key)
-					found = append(found, &api.KVTxnOp{Verb: api.KVDeleteCAS, Key: p.Key, Index: p.ModifyIndex})
-				}
-			}
-			if len(found) > 0 { // if one has changed since, the next look finds them all
-				_, err = s.b.c.write(ctx, found...)
-			}
-			for _, op := range found {
-				s.tell(op.Key) // who waits behind a member of its own session may have no query
-			}
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		ops = ops[n:]
+	entries, begun := make(map[string]entry, len(abandoned)), time.Now()
+	for some := range slices.Chunk(slices.Collect(maps.Keys(abandoned)), maxOps) {
+		failed = errors.Join(failed, s.readEach(s.Context(), s.attempt, some, entries))
 	}
-	return nil
+	for key, e := range entries {
+		err := e.denied
+		if e.pair != nil {
+			err = s.removeGhost(e.pair)
+		}
+		if abandoned[key].Lasts(s.Context(), begun, err, s.b.o.TTL) {
+			s.joining.Stuck(fmt.Errorf("%s: %w", key, err))
+		}
+		failed = errors.Join(failed, err)
+	}
+	return failed
+}
+
+// removeGhost removes what stands at an abandoned key. If that has changed since it was read, the next look finds it.
+func (s *session) removeGhost(p *api.KVPair) error {
+	s.b.o.Logger.Info("removing a member that nobody owns", "key", p.Key)
+	err := s.attempt(s.Context(), func(ctx context.Context) error {
+		_, err := s.b.c.write(ctx, &api.KVTxnOp{Verb: api.KVDeleteCAS, Key: p.Key, Index: p.ModifyIndex})
+		return err
+	})
+	s.tell(p.Key) // who waits behind a member of its own session may have no query
+	return err
 }
 
 // maxOps is how many operations a transaction may have (agent/txn_endpoint.go, since

@@ -19,7 +19,7 @@ func (s *session) Gone(ctx context.Context, m backend.Member) (err error) {
 		return err
 	}
 	begun := time.Now()
-	defer func() { s.watched(key, m, begun, err) }()
+	defer func() { s.watched(ctx, key, m, begun, err) }()
 	ctx = urgent(ctx)
 	wait := s.b.o.patience()
 	index := m.Position

@@ -71,11 +71,11 @@ func (s *session) proven(key string, position uint64) {
 	}
 }
 
-// watched is called when a watch of m has ended, which began at begun. If m is of this session, and could not be watched for a whole
-// TTL, watched ends the session; see [kit.Blind].
-func (s *session) watched(key string, m backend.Member, begun time.Time, err error) {
+// watched is called when a watch of m has ended, or a look where m stands, which began at begun. If m is of this session, and all of
+// them were denied for a whole TTL, watched ends the session; see [kit.Denial].
+func (s *session) watched(ctx context.Context, key string, m backend.Member, begun time.Time, err error) {
 	tooLong := false
-	s.know(key, m.Position, func(at *standing) { tooLong = at.blind.Watched(begun, err, s.b.o.TTL) })
+	s.know(key, m.Position, func(at *standing) { tooLong = at.unseen.Lasts(ctx, begun, err, s.b.o.TTL) })
 	if tooLong {
 		s.End(fmt.Errorf("for %v it was denied to watch its member %w", s.b.o.TTL, kit.About(m, err)))
 	}
@@ -118,7 +118,7 @@ type entry struct {
 	denied error
 }
 
-// readEach reads keys, as many as one request may read, by send, which is [session.once] or [session.retry]. Consul refuses the request
+// readEach reads keys, as many as one request may read, by send, which is [session.attempt] or [session.retry]. Consul refuses the request
 // if the token may not read one of them: then that one is denied, and the others are read.
 func (s *session) readEach(ctx context.Context, send func(context.Context, func(context.Context) error) error, keys []string, into map[string]entry) error {
 	var r *result

@@ -68,7 +68,7 @@ func (s *session) add(ctx context.Context, m backend.Member) (backend.Member, er
 	s.stand(key, 0, false)
 	under, doubtful := s.present().id, false
 	_, err := kit.Retry(ctx, s.b.o.backoff(), isUnavailable, func(context.Context) (struct{}, error) {
-		return struct{}{}, s.once(s.Context(), s.b.o.attempt(), func(ctx context.Context) (err error) {
+		return struct{}{}, s.attempt(s.Context(), func(ctx context.Context) (err error) {
 			m.Position, err = s.lock(ctx, key, m.Value)
 			doubtful = doubtful || errors.Is(err, backend.ErrUnavailable)
 			return err

@@ -4,13 +4,13 @@ import "github.com/succession-dev/succession/backend/kit"
 
 // standing has what is known of a member of this session that stands, or is about to.
 type standing struct {
-	position uint64 // 0 until the member stands
-	index    uint64 // of its last change, as far as known
-	front    *front // nil until it is known
-	marks    bool   // the line is long: see [session.removal]
-	leaves   bool   // Leave has been called
-	doubtful bool   // another request to create it may be under way
-	blind    kit.Blind
+	position uint64     // 0 until the member stands
+	index    uint64     // of its last change, as far as known
+	front    *front     // nil until it is known
+	marks    bool       // the line is long: see [session.removal]
+	leaves   bool       // Leave has been called
+	doubtful bool       // another request to create it may be under way
+	unseen   kit.Denial // of watches of the member, and of looks where it stands
 }
 
 // stand notes that a member of this session stands under the key, or is about to: then position is 0. doubtful

@@ -26,7 +26,7 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 		ctx, w.lost = context.WithCancelCause(ctx)
 		defer w.lost(nil)
 		begun := time.Now()
-		defer func() { s.watched(w.own, m, begun, err) }()
+		defer func() { s.watched(ctx, w.own, m, begun, err) }()
 	}
 	ctx = urgent(ctx)
 	s.enlist(&w.waiter)

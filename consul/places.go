@@ -260,7 +260,7 @@ func (s *session) lookInto(ctx context.Context, q *query) error {
 	}
 	s.mu.Unlock()
 	var index uint64
-	err := s.once(ctx, s.b.o.attempt(), func(ctx context.Context) (err error) {
+	err := s.attempt(ctx, func(ctx context.Context) (err error) {
 		_, index, err = s.b.c.below(ctx, q.on.key)
 		return err
 	})
@@ -282,7 +282,7 @@ func (s *session) lookAt(ctx context.Context, some []*query) error {
 		keys = append(keys, q.on.key)
 	}
 	entries := make(map[string]entry, len(keys))
-	err := s.readEach(ctx, func(ctx context.Context, f func(context.Context) error) error { return s.once(ctx, s.b.o.attempt(), f) }, keys, entries)
+	err := s.readEach(ctx, s.attempt, keys, entries)
 	for _, q := range some {
 		e, read := entries[q.on.key]
 		s.mu.Lock()

@@ -71,7 +71,7 @@ func newSession(b *Backend, t tenancy) *session {
 		doubted:   make(chan struct{}, 1),
 		members:   make(map[string]standing),
 		ghosts: ghosts{
-			abandoned: make(map[string]bool),
+			abandoned: make(map[string]*kit.Denial),
 			more:      make(chan struct{}, 1),
 		},
 	}
@@ -80,7 +80,7 @@ func newSession(b *Backend, t tenancy) *session {
 	defer s.mu.Unlock()
 	s.Life = b.sessions.NewLife(kit.Rules{Over: s.over, Left: s.lease.Left, Ending: s.lease.End, Release: s.destroy, Stands: s.stands})
 	s.lookout.Life, s.lookout.Read = s.Life, func(line string) (backend.Line, error) { return s.Line(urgent(s.Context()), line) }
-	s.joining = kit.Joins[backend.Member]{Go: s.Go, Ended: s.Ended, Backlog: &s.backlog, Undo: func(m backend.Member) error { return kit.About(m, s.Leave(s.Context(), m)) }, End: s.End}
+	s.joining = kit.Joins[backend.Member]{Go: s.Go, Ended: s.Ended, Backlog: &s.backlog, Undo: s.undo, End: s.End}
 	s.leaving = kit.Leaves{Go: s.Go, Ended: s.Ended, Backlog: &s.backlog, Context: s.Context, Alone: s.leaveAlone, Together: s.leaveTogether}
 	s.lease.Confirmed = s.Beat
 	return s
@@ -173,9 +173,14 @@ func (s *session) write(ctx context.Context, f func(ctx context.Context) error) 
 // and with the deadline of the session.
 func (s *session) retry(ctx context.Context, f func(ctx context.Context) error) error {
 	_, err := kit.Retry(ctx, s.b.o.backoff(), isUnavailable, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, s.once(ctx, s.b.o.attempt(), f)
+		return struct{}{}, s.attempt(ctx, f)
 	})
 	return err
+}
+
+// attempt runs a request that may be repeated, once.
+func (s *session) attempt(ctx context.Context, f func(ctx context.Context) error) error {
+	return s.once(ctx, s.b.o.attempt(), f)
 }
 
 func isUnavailable(err error) bool { return errors.Is(err, backend.ErrUnavailable) }

@@ -48,7 +48,8 @@
 //     line, and reads them again when one has come or gone.
 //   - L4: Leave deletes the key on condition that it has the create revision of m.
 //   - L5: A session ends when it is closed, when its deadline passes, when etcd no longer knows
-//     its lease, or when etcd has denied it for a TTL to watch a member of its own.
+//     its lease. It also ends when etcd has denied it for a TTL to watch a member of its own, or to
+//     remove one that no caller knows of.
 //   - L6: See below.
 //   - L7: etcd's own elections take every key that begins with E + "/" for a member. So
 //     the elections "svc/a" and "svc/a/b" cannot both be used: Join refuses the second

@@ -31,6 +31,7 @@ type ghost struct {
 	revision int64         // when it was last known to be absent; 0 for never
 	absent   chan struct{} // closed when it was known to be absent for the first time
 	seen     bool          // absent is closed
+	denied   kit.Denial    // of its deletion
 }
 
 func newGhosts(s *session) *ghosts {
@@ -128,9 +129,11 @@ func (g *ghosts) lay() error {
 	return failed
 }
 
+// delete deletes what stands at the key. If etcd denies that for a TTL, delete ends the session.
 func (g *ghosts) delete(key string, gh *ghost) error {
+	begun := time.Now()
 	resp, _, err := g.s.persist(g.s.Context(), txn{then: []clientv3.Op{clientv3.OpDelete(key)}})
-	if errors.Is(err, backend.ErrDenied) { // what stands there goes with the session
+	if gh.denied.Lasts(g.s.Context(), begun, err, g.s.ttl) { // what stands there goes with the session
 		g.s.joining.Stuck(fmt.Errorf("%s: %w", key, err))
 	}
 	if err != nil {
@@ -145,6 +148,17 @@ func (g *ghosts) delete(key string, gh *ghost) error {
 		close(gh.absent)
 	}
 	return nil
+}
+
+// undo removes a member that no caller knows of. If etcd denies that, the member becomes one of the ghosts.
+func (s *session) undo(m backend.Member) error {
+	err := s.Leave(s.Context(), m)
+	if errors.Is(err, backend.ErrDenied) {
+		s.doubt(m.Line, m.Key)
+		s.gone(m)
+		return nil
+	}
+	return kit.About(m, err)
 }
 
 // disown deletes everything that appears under the name, for as long as the session lives.

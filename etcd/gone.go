@@ -28,7 +28,7 @@ func (s *session) Gone(ctx context.Context, m backend.Member) error {
 		// m stood when look read, so any later deletion of the key is that of m.
 		seen: func(*mvccpb.Event) verdict { return done },
 	})
-	s.watched(m, begun, err)
+	s.watched(ctx, m, begun, err)
 	return err
 }
 

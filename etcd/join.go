@@ -83,9 +83,9 @@ func (s *session) join(ctx context.Context, line, value string, shared bool, loo
 
 // taken is a name that no other Join may use.
 type taken struct {
-	position uint64 // of the member that stands there; 0 while that is not known
-	doubtful bool   // a request to create a member there may still be on its way
-	blind    kit.Blind
+	position uint64     // of the member that stands there; 0 while that is not known
+	doubtful bool       // a request to create a member there may still be on its way
+	unseen   kit.Denial // of watches of the member, and of looks where it stands
 }
 
 // errTaken says that the key exists and belongs to somebody else.
@@ -233,12 +233,12 @@ func (s *session) occupy(m backend.Member) {
 	s.taken[m.Line+"/"+m.Key].position = m.Position
 }
 
-// watched is called when a watch of m has ended, which began at begun. If m is of this session, and could not be watched for a whole
-// TTL, watched ends the session; see [kit.Blind].
-func (s *session) watched(m backend.Member, begun time.Time, err error) {
+// watched is called when a watch of m has ended, or a look where m stands, which began at begun. If m is of this session, and all of
+// them were denied for a whole TTL, watched ends the session; see [kit.Denial].
+func (s *session) watched(ctx context.Context, m backend.Member, begun time.Time, err error) {
 	s.mu.Lock()
 	held := s.taken[m.Line+"/"+m.Key]
-	tooLong := held != nil && held.position == m.Position && held.blind.Watched(begun, err, s.ttl)
+	tooLong := held != nil && held.position == m.Position && held.unseen.Lasts(ctx, begun, err, s.ttl)
 	s.mu.Unlock()
 	if tooLong {
 		s.End(fmt.Errorf("for %v it was denied to watch its member %w", s.ttl, kit.About(m, err)))

@@ -2,9 +2,12 @@ package etcd_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +18,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/etcd"
+	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 )
@@ -143,43 +147,86 @@ func TestLeaveBeforeProof(t *testing.T) {
 	}
 }
 
-// TestGhostThatMayNotBeRemoved loses the answer to a join, and takes the right to write away. What may stand nobody can remove, so the
-// session ends, and it goes.
+// TestGhostThatMayNotBeRemoved has a member that nobody wants be made, as the answer to its join is lost or the caller goes, and denies to
+// remove it. Nobody can, so the session ends when that has lasted for a TTL, and the member goes. If the denial passes before, the member is
+// removed, and the session lives on.
 func TestGhostThatMayNotBeRemoved(t *testing.T) {
 	t.Parallel()
-	addr := sharedEtcd(t).Addrs()[0]
-	c := newClient(t, addr)
-	s, name := c.session(t), coordtest.Name(t)
-	made := false
-	c.meter.steps(func(r *pb.TxnRequest, send func() error) error {
-		writes := slices.ContainsFunc(r.Success, func(op *pb.RequestOp) bool {
-			put, del := op.GetRequestPut().GetKey(), op.GetRequestDeleteRange().GetKey()
-			return bytes.HasPrefix(put, []byte(name+"/")) || bytes.HasPrefix(del, []byte(name+"/"))
-		})
-		switch {
-		case !writes:
-			return send()
-		case made:
-			return rpctypes.ErrGRPCPermissionDenied
+	for _, lost := range []bool{false, true} {
+		for _, passes := range []bool{false, true} {
+			t.Run(fmt.Sprintf("lost %t, passes %t", lost, passes), func(t *testing.T) {
+				t.Parallel()
+				addr := sharedEtcd(t).Addrs()[0]
+				c := newClientOf(t, addr, 2*time.Second)
+				s, name := c.session(t), coordtest.Name(t)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				var made atomic.Bool
+				var denials atomic.Int32
+				denied := make(chan struct{})
+				c.meter.steps(func(r *pb.TxnRequest, send func() error) error {
+					writes := slices.ContainsFunc(r.Success, func(op *pb.RequestOp) bool {
+						put, del := op.GetRequestPut().GetKey(), op.GetRequestDeleteRange().GetKey()
+						return bytes.HasPrefix(put, []byte(name+"/")) || bytes.HasPrefix(del, []byte(name+"/"))
+					})
+					switch {
+					case !writes:
+						return send()
+					case made.Swap(true):
+						switch n := denials.Add(1); {
+						case n == 3:
+							close(denied) // the join, or the leave, and the ghost were
+						case n > 3 && passes:
+							return send()
+						}
+						return rpctypes.ErrGRPCPermissionDenied
+					case lost:
+						return errors.Join(send(), status.Error(codes.Unavailable, "the answer is lost"))
+					}
+					defer cancel()
+					return send()
+				})
+				watch, begun := calm.Start(t), time.Now()
+				if j, err := s.Join(ctx, name, "x", ""); !errors.Is(err, backend.ErrDenied) && !errors.Is(err, context.Canceled) {
+					t.Fatalf("Join: %+v, %v", j, err)
+				}
+				select {
+				case <-denied:
+				case <-s.Done():
+				}
+				operator := admin(t, addr)
+				if passes {
+					for ctx := within(t, time.Minute); s.Err() == nil && len(keys(t, operator, name+"/")) > 0 && ctx.Err() == nil; {
+						time.Sleep(time.Millisecond)
+					}
+					if err := s.Err(); err != nil && !watch.NotJudged(s.TTL()/4, "%v", err) {
+						t.Errorf("the session has ended because of %v", err)
+					}
+					if left := keys(t, operator, name+"/"); len(left) > 0 {
+						t.Errorf("%q stand", left)
+					}
+					return
+				}
+				select {
+				case <-s.Done():
+					watch.Within(2*s.TTL(), "until the session ended it")
+				case <-within(t, time.Minute).Done():
+					t.Fatal("the session lives on")
+				}
+				if err := s.Err(); !errors.Is(err, backend.ErrDenied) {
+					if !watch.NotJudged(s.TTL()/4, "%v", err) {
+						t.Errorf("the session has ended because of %v", err)
+					}
+				} else if lived := time.Since(begun); lived < s.TTL() {
+					t.Errorf("the session has ended after %v", lived)
+				}
+				if err := c.Backend.Close(); err != nil {
+					t.Error(err)
+				}
+				if left := keys(t, operator, name+"/"); len(left) > 0 {
+					t.Errorf("%q stand", left)
+				}
+			})
 		}
-		made = true
-		return errors.Join(send(), status.Error(codes.Unavailable, "the answer is lost"))
-	})
-	if j, err := s.Join(t.Context(), name, "x", ""); !errors.Is(err, backend.ErrDenied) && !errors.Is(err, backend.ErrSessionEnded) {
-		t.Fatalf("Join: %+v, %v", j, err)
-	}
-	select {
-	case <-s.Done():
-	case <-within(t, time.Minute).Done():
-		t.Fatal("the session lives on")
-	}
-	if err := s.Err(); !errors.Is(err, backend.ErrDenied) {
-		t.Errorf("the session has ended because of %v", err)
-	}
-	if err := c.Backend.Close(); err != nil {
-		t.Error(err)
-	}
-	if left := keys(t, admin(t, addr), name+"/"); len(left) > 0 {
-		t.Errorf("%q stand", left)
 	}
 }

@@ -22,7 +22,7 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 	begun, first, removed := time.Now(), p.First, false
 	err := s.await(ctx, s.placeWatch(m, p, &removed))
 	if first {
-		s.watched(m, begun, err)
+		s.watched(ctx, m, begun, err)
 	}
 	if err == nil && removed {
 		s.follow(m)

@@ -69,7 +69,7 @@ func newSession(b *Backend, t tenancy, ttl time.Duration) *session {
 	s.watcher, s.ghosts = newWatcher(s), newGhosts(s)
 	s.Life = b.sessions.NewLife(kit.Rules{Over: s.over, Left: s.left, Explain: s.explain, Ending: s.ending, Release: s.release, Stands: s.stands})
 	s.lookout.Life, s.lookout.Read = s.Life, s.view
-	s.joining = kit.Joins[backend.Joined]{Go: s.Go, Ended: s.Ended, Backlog: &s.backlog, Undo: func(j backend.Joined) error { return kit.About(j.Member, s.Leave(s.Context(), j.Member)) }, End: s.End}
+	s.joining = kit.Joins[backend.Joined]{Go: s.Go, Ended: s.Ended, Backlog: &s.backlog, Undo: func(j backend.Joined) error { return s.undo(j.Member) }, End: s.End}
 	s.leaving = kit.Leaves{Go: s.Go, Ended: s.Ended, Backlog: &s.backlog, Context: s.Context, Alone: s.leaveAlone, Together: s.leaveTogether}
 	s.lease.Confirmed = func(roundTrip, slack time.Duration) { s.beat(false, roundTrip, slack) }
 	s.proof.lease.Confirmed = func(roundTrip, slack time.Duration) { s.beat(true, roundTrip, slack) }
