@@ -17,6 +17,7 @@ import (
 	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/coordinator"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/consul"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/operate"
@@ -418,7 +419,8 @@ func TestRightTakenAway(t *testing.T) {
 }
 
 // A leader that may not watch its own member any more would not be told if an operator removed it. So its session ends, although it
-// could be renewed, and the error says why. The same holds for who watches by Gone.
+// could be renewed, and the error says why. The same holds for who watches by Gone, or by other calls than WatchPlace,
+// as while the election moves.
 func TestRightOfLeaderTakenAway(t *testing.T) {
 	t.Parallel()
 	c := newSecured(t)
@@ -450,17 +452,24 @@ func TestRightOfLeaderTakenAway(t *testing.T) {
 		<-term.Context().Done()
 		_ = term.Resign(t.Context()) // its session has ended
 	})
-	t.Run("Gone", func(t *testing.T) {
-		narrowed(t, func(_ *consul.Backend, s backend.Session, narrow func()) {
-			m := join(t, s, "watched", "")
-			narrow()
-			go func() {
-				for s.Err() == nil && t.Context().Err() == nil {
-					_ = s.Gone(t.Context(), m)
-				}
-			}()
+	for name, watch := range map[string]func(context.Context, backend.Session, backend.Member) error{
+		"Gone": func(ctx context.Context, s backend.Session, m backend.Member) error { return s.Gone(ctx, m) },
+		"calls": func(ctx context.Context, s backend.Session, m backend.Member) error {
+			return kit.WatchPlace(ctx, s, m, &backend.Place{First: true, Token: m.Position})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			narrowed(t, func(_ *consul.Backend, s backend.Session, narrow func()) {
+				m := join(t, s, "watched", "")
+				narrow()
+				go func() {
+					for s.Err() == nil && t.Context().Err() == nil {
+						_ = watch(t.Context(), s, m)
+					}
+				}()
+			})
 		})
-	})
+	}
 }
 
 // The answer to a join is lost, and the right to write is taken away. What may stand nobody can remove, so the session ends when that has

@@ -3,6 +3,7 @@ package consul
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
@@ -12,11 +13,13 @@ import (
 // of this session it does so once, and later reads only what may have changed in front of
 // the member; see [front]. Members that join a line at the same time share its readings. It blocks
 // for about a round trip.
-func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
+func (s *session) Ahead(ctx context.Context, m backend.Member) (p backend.Place, err error) {
 	key, err := s.b.o.memberPath(m)
 	if err != nil {
 		return backend.Place{}, err
 	}
+	begun := time.Now()
+	defer func() { s.watched(ctx, key, m, begun, err) }()
 	ctx = urgent(ctx)
 	if f := s.frontAt(key, m.Position); f != nil {
 		if p, decided, err := s.step(ctx, m, key, f); decided || err != nil {

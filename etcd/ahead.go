@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"slices"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -19,7 +20,9 @@ import (
 // alone in memory (since 3.7, server/storage/mvcc). If the youngest key is not that of a
 // member, a second transaction reads all older keys. For a shared member the first one does.
 func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
+	begun := time.Now()
 	p, _, err := s.ahead(ctx, m)
+	s.watched(ctx, m, begun, err)
 	return p, err
 }
 

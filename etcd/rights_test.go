@@ -17,6 +17,7 @@ import (
 
 	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/certs"
@@ -180,7 +181,8 @@ func TestLeastRights(t *testing.T) {
 }
 
 // A leader that may not watch its own member any more would not be told if an operator removed it. So its session ends, although its
-// lease could be kept alive, and the error says why. The same holds for who watches by Gone.
+// lease could be kept alive, and the error says why. The same holds for who watches by Gone, or by other calls than WatchPlace, as
+// while the election moves.
 func TestRightOfLeaderTakenAway(t *testing.T) {
 	t.Parallel()
 	issuer := certs.New(t, "authority")
@@ -196,6 +198,9 @@ func TestRightOfLeaderTakenAway(t *testing.T) {
 				p = backend.Place{First: true, Token: m.Position} // it stood first before
 			}
 			return s.WatchPlace(ctx, m, &p)
+		},
+		"calls": func(ctx context.Context, s backend.Session, m backend.Member) error {
+			return kit.WatchPlace(ctx, s, m, &backend.Place{First: true, Token: m.Position})
 		},
 		"gone": func(ctx context.Context, s backend.Session, m backend.Member) error { return s.Gone(ctx, m) },
 	} {

@@ -2,6 +2,7 @@
 package again
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -73,13 +74,16 @@ func WatchPlace(ctx context.Context, s backend.Session, m backend.Member, p *bac
 				return Either(ctx, own, Changed(s, m.Line, r.Version))
 			}
 		case !errors.Is(err, errors.ErrUnsupported): // there are records
-			return err
+			wait = func(context.Context) error { return err }
 		}
 	}
-	if err := ForAWhile(ctx, s, j, wait); err != nil {
+	err := ForAWhile(ctx, s, j, wait)
+	if err != nil && !errors.Is(err, backend.ErrDenied) {
 		return err
 	}
-	return Ahead(ctx, s, m, p)
+	// What was denied may have been the header, and then nobody has asked for m. But a session that may not see a member of its own
+	// is to find that out, and to end after a while.
+	return cmp.Or(Ahead(ctx, s, m, p), err)
 }
 
 // First calls all at the same time, and returns the index and the error of the one that returns first. The context of
