@@ -40,7 +40,7 @@ type stream struct {
 	version int64              // it has told of what has happened until then
 	from    int64              // but for new topics: of these it is to tell what has happened since
 	echo    int64              // the newest version of the session's own Lease of which it has told
-	proven  time.Time          // when it has told of that Lease last, or was opened anew as it had not
+	proven  time.Time          // when it has told of that Lease last, or was opened anew as it had not, or could not be opened for long
 }
 
 // reopen has the watch opened anew, with the topics that it has by then. That waits until the request under way is answered, and has
@@ -150,7 +150,7 @@ func (h *hub) prove(version int64) {
 	old, deaf, failed := h.s.b.o.TTL*3/4, false, error(nil)
 	for _, x := range h.streams {
 		if !x.open && time.Since(x.shut) > old {
-			x.late, failed = true, cmp.Or(failed, x.failed)
+			x.late, x.proven, failed = true, time.Now(), cmp.Or(failed, x.failed) // once it is open, it is given time to tell
 		} else {
 			deaf = deaf || x.label != nameField && x.echo < version && time.Since(x.proven) > old
 		}

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"path"
 	"slices"
@@ -25,6 +27,8 @@ type quietServer struct {
 	mu      sync.Mutex
 	version int
 	deaf    bool
+	refuses bool                      // to open watches
+	lag     time.Duration             // after which a watch tells of a renewal
 	records map[string]*object        // that lists show
 	watches map[string]*io.PipeWriter // that are open, by selector
 	opened  int                       // watches
@@ -43,6 +47,8 @@ func (q *quietServer) RoundTrip(req *http.Request) (*http.Response, error) {
 	switch {
 	case req.URL.Path == "/version":
 		return answer(map[string]string{"major": "1", "minor": "37"})
+	case req.URL.Query().Has("watch") && q.refuses:
+		return nil, errors.New("no watch now")
 	case req.URL.Query().Has("watch"):
 		q.opened++
 		r, w := io.Pipe()
@@ -80,7 +86,7 @@ func (q *quietServer) RoundTrip(req *http.Request) (*http.Response, error) {
 			if err != nil {
 				return nil, err
 			}
-			go w.Write(append(line, '\n'))
+			time.AfterFunc(q.lag, func() { w.Write(append(line, '\n')) })
 		}
 	}
 	return answer(o)
@@ -180,6 +186,46 @@ func TestFewWatches(t *testing.T) {
 		time.Sleep(ttl)
 		if open, _ := q.open(); len(open) != 1 {
 			t.Errorf("when nobody waits %d watches are open, want that of the session", len(open))
+		}
+	})
+}
+
+// A watch that could not be opened for long is not deaf as soon as it is open: it tells of the next renewal.
+func TestWatchOpenedLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ttl = 8 * time.Second
+		q := &quietServer{version: 1, watches: make(map[string]*io.PipeWriter), lag: ttl / 20}
+		var said strings.Builder
+		b, err := New(&rest.Config{Host: "https://kubernetes", WrapTransport: func(http.RoundTripper) http.RoundTripper { return q }},
+			&Options{Namespace: "default", TTL: ttl, Logger: slog.New(slog.NewTextHandler(&said, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Session(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(ttl)
+		refuse := func(refuses bool) {
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			q.refuses = refuses
+			for _, w := range q.watches {
+				w.Close()
+			}
+			clear(q.watches)
+		}
+		refuse(true)
+		time.Sleep(3 * ttl)
+		refuse(false)
+		time.Sleep(3 * ttl)
+		if open, _ := q.open(); len(open) != 1 {
+			t.Errorf("%d watches are open", len(open))
+		}
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+		if all := said.String(); !strings.Contains(all, "cannot be opened") || strings.Contains(all, "tells of nothing") {
+			t.Errorf("the log says:\n%s", all)
 		}
 	})
 }
