@@ -11,11 +11,13 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/succession-dev/succession"
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/consul"
 	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
@@ -82,6 +84,9 @@ func TestSickAgent(t *testing.T) {
 				t.Parallel()
 				var sick atomic.Value // the host of the agent that is sick
 				sick.Store("")
+				var under atomic.Int64         // queries under way at the first agent, from before it was sick
+				arrived := make(chan int64, 1) // how many those were when the second agent was asked
+				const asked = "/asked"         // the name of a record, of which the query asks
 				agent := func(host string) *httptest.Server {
 					forward := &httputil.ReverseProxy{
 						Rewrite:  func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: addr}) },
@@ -89,6 +94,17 @@ func TestSickAgent(t *testing.T) {
 					}
 					s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 						if sick.Load() != host {
+							switch {
+							case !r.URL.Query().Has("index"):
+							case host == "127.0.0.1":
+								under.Add(1)
+								defer under.Add(-1)
+							case strings.HasSuffix(r.URL.Path, asked):
+								select {
+								case arrived <- under.Load():
+								default:
+								}
+							}
 							forward.ServeHTTP(w, r)
 							return
 						}
@@ -139,9 +155,13 @@ func TestSickAgent(t *testing.T) {
 				s := sessionOf(t, b)
 				m := join(t, s, coordtest.Name(t), "")
 				w := watchPlace(t, s, m)
+				for under.Load() < 2 { // for the member, and for the header
+					time.Sleep(time.Millisecond)
+				}
 
 				watch := calm.Start(t)
 				sick.Store("127.0.0.1")
+				go s.Watch(t.Context(), m.Line+asked, backend.Absent)
 				for until := time.Now().Add(ttl); !s.Deadline().After(until.Add(ttl)); { // a renewal was sent after a whole session time
 					select {
 					case <-time.After(ttl / 100):
@@ -151,6 +171,15 @@ func TestSickAgent(t *testing.T) {
 						}
 						return
 					}
+				}
+				// Over HTTP/2 it would share the connection with those that are under way.
+				select {
+				case n := <-arrived:
+					if n == 0 && !watch.NotJudged(ttl/4, "no query was under way") {
+						t.Error("a query left the sick agent only when no other was under way there")
+					}
+				case <-within(t, time.Minute).Done():
+					t.Error("no query has left the sick agent")
 				}
 				if p, err := s.Ahead(within(t, time.Minute), m); err != nil || !p.First {
 					t.Errorf("it stands at %+v, %v", p, err)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync/atomic"
 
 	"github.com/hashicorp/consul/api"
 
@@ -51,6 +52,7 @@ func newClient(life context.Context, cfg *api.Config, o *Options, token *securit
 	d := dialerOf(life, cfg, o)
 	for _, to := range []**api.Client{&c.renewals, &c.urgent, &c.calls, &c.watches} {
 		own := d.config()
+		var last *atomic.Bool
 		made, err := api.NewClient(own)
 		if err != nil {
 			return nil, driver.Wrap("open", "", fmt.Errorf("%w: %v", backend.ErrInvalid, err))
@@ -69,6 +71,7 @@ func newClient(life context.Context, cfg *api.Config, o *Options, token *securit
 			case &c.calls:
 				t.MaxConnsPerHost = cmp.Or(t.MaxConnsPerHost, maxCalls)
 			case &c.watches: // each query that waits has buffers of its own
+				last = new(atomic.Bool)
 				t.ReadBufferSize, t.WriteBufferSize = cmp.Or(t.ReadBufferSize, 1<<10), cmp.Or(t.WriteBufferSize, 1<<10)
 			}
 		}
@@ -78,7 +81,7 @@ func newClient(life context.Context, cfg *api.Config, o *Options, token *securit
 		if token != nil {
 			own.HttpClient.Transport = authorized{own.HttpClient.Transport, token}
 		}
-		own.HttpClient.Transport = consistently{bounded{leaving{own.HttpClient.Transport}}}
+		own.HttpClient.Transport = consistently{bounded{leaving{own.HttpClient.Transport, last}}}
 		*to = made
 		if to == &c.urgent {
 			c.anew = own.HttpClient.CloseIdleConnections

@@ -168,12 +168,23 @@ func (t noteAddress) CloseIdleConnections() { closeIdle(t.RoundTripper) }
 func isSick(resp *http.Response) bool { return resp.StatusCode >= http.StatusInternalServerError }
 
 // leaving closes its connections once an agent has answered that it is sick: there may be another one at the same name, or behind the
-// same address.
-type leaving struct{ http.RoundTripper }
+// same address. Over HTTP/2 a query shares its connection with others that wait, and that cannot be closed. There the next query is the
+// last one, and those after it go over another connection.
+type leaving struct {
+	http.RoundTripper
+	last *atomic.Bool // the next query is the last one on its connection; nil if the requests are no queries
+}
 
 func (t leaving) RoundTrip(req *http.Request) (*http.Response, error) {
+	if t.last != nil && t.last.Swap(false) {
+		req = req.Clone(req.Context())
+		req.Close = true
+	}
 	resp, err := t.RoundTripper.RoundTrip(req)
 	if err == nil && isSick(resp) {
+		if t.last != nil && resp.ProtoMajor == 2 {
+			t.last.Store(true)
+		}
 		resp.Body = &lastBody{resp.Body, t.CloseIdleConnections}
 	}
 	return resp, err
