@@ -26,7 +26,7 @@ func (s *session) Deadline() time.Time { return s.lease.Deadline() }
 // sent ends earlier. But every server that believes to be the leader answers a renewal, without a
 // quorum. If the answer comes after the present deadline, it proves nothing, and does not count. It
 // also does not count if Consul has another leader than when the session was created; see
-// [tenancy].
+// [tenancy]. If there are many [ghosts], another session of Consul takes over, too.
 //
 // An answer is good as long as the session lives, however slow it is. So if a renewal has not been
 // answered, the next one goes out beside it, and does not replace it: a server without a leader
@@ -116,6 +116,8 @@ func (s *session) renew(sent clock.Instant) error {
 		err = s.relet(ctx, id, leader)
 	case err == nil && !s.lease.Extend(sent, s.b.o.TTL):
 		return s.Alive() // which ends it
+	case err == nil && s.haunted():
+		err = s.relet(ctx, id, leader)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -35,8 +35,8 @@
 //   - L1: Join creates the key on condition that it does not exist. If the answer is
 //     lost, the same transaction is sent again; whichever of the two has made the key,
 //     the key is ours. A request whose caller has gone may still arrive. So the session looks for
-//     keys of such requests as long as it lives, and removes them. When the session of Consul has
-//     ended, nothing can create them.
+//     keys of such requests, and removes them, until Consul has ended the session of Consul that they
+//     name: then nothing can create them.
 //   - L2: Ahead reads the line and the header in one transaction, which is consistent: the whole
 //     line at first, and later only the member itself and those that stood just in front of it,
 //     because nobody else can stand there; see front.go.

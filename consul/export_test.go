@@ -91,6 +91,16 @@ func Waits(s backend.Session, m backend.Member) bool {
 	return len(own.waiters[own.b.o.folder(m.Line)+m.Key]) > 0
 }
 
+// MaxGhosts is how many ghosts make a session take another session of Consul.
+const MaxGhosts = maxGhosts
+
+// Abandon makes keys ghosts of the session.
+func Abandon(s backend.Session, keys ...string) {
+	for _, key := range keys {
+		unwrap(s).abandon(key)
+	}
+}
+
 // Remembered returns how many entries the maps of a session have.
 func Remembered(s backend.Session) (n int) {
 	own := unwrap(s)

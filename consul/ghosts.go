@@ -16,11 +16,35 @@ import (
 
 // ghosts has the keys at which a member without an owner may appear: an abandoned request may wait
 // in a buffer for any time, servers themselves try again for seconds, and a restored snapshot
-// brings back members that have left. Only the end of the session ends that: after it, the keys of
-// its members cannot be created.
+// brings back members that have left. Only the end of a session of Consul ends that: after it, the keys of
+// its members cannot be created. So if there are many ghosts, the session takes another session of Consul, and then once more: by then
+// nothing needs the first one any more; see [session.prune].
 type ghosts struct {
-	abandoned map[string]*kit.Denial // of members that have left, or whose join was abandoned; and for how long they may not be removed
-	more      chan struct{}          // receives a value when abandoned has grown
+	abandoned map[string]*ghost // by their keys: of members that have left, or whose join was abandoned
+	more      chan struct{}     // receives a value when abandoned has grown
+}
+
+// A ghost is one such key.
+type ghost struct {
+	under  []string   // the sessions of Consul with which a member may be created there
+	denied kit.Denial // of its removal
+}
+
+// maxGhosts is how many ghosts make a session take another session of Consul. Each is read again and again.
+const maxGhosts = 1024
+
+// haunted reports whether there are many ghosts.
+func (s *session) haunted() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.ghosts.abandoned) >= maxGhosts
+}
+
+// exorcise forgets the ghosts that can appear no more, because Consul has ended the sessions for that.
+func (s *session) exorcise() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.ghosts.abandoned, func(_ string, g *ghost) bool { return !slices.ContainsFunc(g.under, s.tenancy.holds) })
 }
 
 // disown abandons those of the members that this session has joined and that have left again. A
@@ -41,13 +65,12 @@ func (s *session) disown(members []backend.Member) {
 	}
 }
 
-// abandon makes the session remove the key whenever it appears, as long as the session
-// lives.
+// abandon makes the session remove the key whenever it appears, as long as it can.
 func (s *session) abandon(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ghosts.abandoned[key] == nil {
-		s.ghosts.abandoned[key] = new(kit.Denial)
+		s.ghosts.abandoned[key] = &ghost{under: append(slices.Clone(s.tenancy.old), s.tenancy.id)}
 	}
 	kit.Notify(s.ghosts.more)
 }
@@ -100,7 +123,7 @@ func (s *session) removeGhosts() (failed error) {
 		if e.pair != nil {
 			err = s.removeGhost(e.pair)
 		}
-		if abandoned[key].Lasts(s.Context(), begun, err, s.b.o.TTL) {
+		if abandoned[key].denied.Lasts(s.Context(), begun, err, s.b.o.TTL) {
 			s.joining.Stuck(fmt.Errorf("%s: %w", key, err))
 		}
 		failed = errors.Join(failed, err)

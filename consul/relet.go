@@ -55,7 +55,7 @@ func (s *session) let(t tenancy) {
 var errUnsettled = fmt.Errorf("%w: Consul has another leader than when the session was created, and the session is not ready for that", backend.ErrUnavailable)
 
 // relet moves the members to a session of Consul that was created under the given leader,
-// and creates one if there is none. from is the session that was renewed: if another one
+// and creates one if there is none, or if there are many ghosts. from is the session that was renewed: if another one
 // has taken over from it, nothing is left to do. Until all members are moved no renewal
 // counts. A move that was interrupted goes on with the same session.
 func (s *session) relet(ctx context.Context, from, leader string) error {
@@ -66,10 +66,11 @@ func (s *session) relet(ctx context.Context, from, leader string) error {
 		return errUnsettled
 	}
 	now := s.present()
-	if !now.moving && (now.id != from || now.leader == leader) {
+	another := now.leader != leader || !now.moving && s.haunted()
+	if !now.moving && (now.id != from || !another) {
 		return nil
 	}
-	if now.leader != leader {
+	if another {
 		// If no answer comes, the next renewal must have time to try again.
 		attempt, cancel := context.WithTimeout(ctx, s.b.o.attempt())
 		defer cancel()
@@ -92,7 +93,7 @@ func (s *session) relet(ctx context.Context, from, leader string) error {
 	}
 	now.moving = false
 	s.let(now)
-	s.b.o.Logger.Debug("took another session of Consul, as that has another leader", "session", now.id, "leader", now.leader)
+	s.b.o.Logger.Debug("took another session of Consul", "session", now.id, "leader", now.leader)
 	if !s.lease.Extend(now.sent, s.b.o.TTL) {
 		return s.Alive() // which ends it
 	}
@@ -111,6 +112,7 @@ func (s *session) prune(ctx context.Context) {
 		return id != now.old[last] && s.b.c.destroy(ctx, id) == nil
 	})
 	s.let(now)
+	s.exorcise()
 }
 
 // keys returns the keys at which members of the session stand, or are about to.

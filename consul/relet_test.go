@@ -233,6 +233,66 @@ func TestJoinWhileLeadersChange(t *testing.T) {
 	}
 }
 
+// A session forgets ghosts once Consul has ended the session that could create them. If they become too many, it takes another session of
+// Consul for that, and its members keep their places.
+func TestGhostsForgotten(t *testing.T) {
+	t.Parallel()
+	addr, name := server(t), coordtest.Name(t)
+	var lose atomic.Bool
+	b := ledBy(t, addr, time.Minute, "first", func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+		resp, err := next.RoundTrip(req)
+		if err == nil && kindOf(req) == "PUT /v1/txn" && lose.Swap(false) {
+			resp.Body.Close()
+			return nil, errors.New("the answer is lost")
+		}
+		return resp, err
+	})
+	s := sessionOf(t, b)
+	stays := join(t, s, name, "")
+	before, first := consul.Remembered(s), consul.SessionID(s)
+	renew := func() {
+		t.Helper()
+		if err := consul.Renew(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lose.Store(true)
+	doubtful := join(t, s, name, "")
+	if err := s.Leave(t.Context(), doubtful); err != nil {
+		t.Fatal(err)
+	}
+	if n := consul.Remembered(s); n != before+1 {
+		t.Fatalf("the session remembers %d things after a lost answer, and %d before", n, before)
+	}
+	renew()
+	if id := consul.SessionID(s); id != first {
+		t.Errorf("for one ghost it takes another session of Consul")
+	}
+	for i := range consul.MaxGhosts - 1 {
+		consul.Abandon(s, fmt.Sprintf("%s/ghost-%d", name, i))
+	}
+	renew()
+	second := consul.SessionID(s)
+	if n := consul.Remembered(s); second == first || n < before+consul.MaxGhosts {
+		t.Errorf("it has the session %s of Consul, as before %s, and remembers %d things while that may still create them", second, first, n)
+	}
+	renew()
+	if n := consul.Remembered(s); n > before {
+		t.Errorf("the session remembers %d things, and %d before all the answers that were lost", n, before)
+	}
+	third := consul.SessionID(s)
+	renew()
+	if id := consul.SessionID(s); id != third {
+		t.Errorf("it goes on to take other sessions of Consul")
+	}
+	if p, err := s.Ahead(t.Context(), stays); err != nil || !p.First {
+		t.Errorf("its member stands at %+v, %v", p, err)
+	}
+	if keys := members(t, addr, name); len(keys) != 1 {
+		t.Errorf("%q stand, want its member alone", keys)
+	}
+}
+
 // If two renewals are on their way at a change of leader, they create one fresh session.
 func TestRenewalsMeetOneChangeOfLeader(t *testing.T) {
 	t.Parallel()

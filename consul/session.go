@@ -71,7 +71,7 @@ func newSession(b *Backend, t tenancy) *session {
 		doubted:   make(chan struct{}, 1),
 		members:   make(map[string]standing),
 		ghosts: ghosts{
-			abandoned: make(map[string]*kit.Denial),
+			abandoned: make(map[string]*ghost),
 			more:      make(chan struct{}, 1),
 		},
 	}
