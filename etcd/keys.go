@@ -23,9 +23,10 @@ var (
 	// ourMember is the name of a member of ours: hex(lease), a number if the session has
 	// joined the same line again, and what says that it is shared.
 	ourMember = regexp.MustCompile(`^5ecc[0-9a-f]{12}(-[0-9]+)?(-shared)?$`)
-	// anyMember is the name of a member of any client: of ours, and of those whose lease
-	// ID etcd has chosen. That is 63 bits in hexadecimal, without leading zeros.
-	anyMember = regexp.MustCompile(`^[0-9a-f]{15,16}(-[0-9]+)?(-shared)?$`)
+	// anyMember is the name of a member of any client: of ours, and of those whose lease ID etcd has chosen. That is in
+	// hexadecimal, without leading zeros: 15 bits of the server's ID, which may be 0, 40 of the time when it started, in
+	// milliseconds, and 8 of a counter that goes on into these (pkg/idutil of etcd).
+	anyMember = regexp.MustCompile(`^[0-9a-f]{12,16}(-[0-9]+)?(-shared)?$`)
 )
 
 // record returns the key of a record, or of an election's header.

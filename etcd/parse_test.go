@@ -1,7 +1,9 @@
 package etcd
 
 import (
+	"strconv"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -93,4 +95,14 @@ func FuzzAnswer(f *testing.F) {
 		_, _ = headerOf(rangeOf((*clientv3.TxnResponse)(resp), 1))
 		versionOf(rangeOf((*clientv3.TxnResponse)(resp), 1))
 	})
+}
+
+// Whichever server has chosen the lease ID of a foreign client, its member is one.
+func TestMemberOfAnyServer(t *testing.T) {
+	started := uint64(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()) & (1<<40 - 1)
+	for _, server := range []uint64{0, 1, 0xf, 0xff, 0xfff, 0x7fff} {
+		if name := strconv.FormatUint(server<<48|started<<8|1, 16); !anyMember.MatchString(name) {
+			t.Errorf("%s, a lease of the server %x, is no member", name, server)
+		}
+	}
 }
