@@ -129,9 +129,8 @@ func (f *folder) hasFiles(name string) bool {
 		return false
 	}
 	defer d.close()
-	_, noState := d.stat(stateName)
-	_, noLine := d.stat(lineName)
-	return noState == nil || noLine == nil
+	has, err := d.has(stateName, lineName)
+	return has && err == nil
 }
 
 // unused reports whether nothing in the folder of a name was made, replaced or removed lately.

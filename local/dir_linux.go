@@ -62,18 +62,9 @@ func (f *folder) dir(name string) (d dir, err error) {
 // that belongs to a user who may not write to the top folder, and a folder on another file system,
 // which other machines may share.
 func (d dir) enter(step string) (dir, error) {
-	into := dir{top: d.top, at: path.Join(d.at, step)}
-	if step == "" {
-		step = "."
-	}
-	var err error
-	into.fd, err = unix.Openat(d.fd, step, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	switch err {
-	case nil:
-	case unix.ENOTDIR, unix.ELOOP:
-		return into, fmt.Errorf("%w: %s is a link or a file where a folder should be; remove it", backend.ErrDenied, into.path(""))
-	default:
-		return into, into.fail("open", "", err)
+	into, err := d.pass(step)
+	if err != nil {
+		return into, err
 	}
 	var is unix.Stat_t
 	if err = unix.Fstat(into.fd, &is); err != nil {
@@ -85,6 +76,24 @@ func (d dir) enter(step string) (dir, error) {
 		into.close()
 	}
 	return into, err
+}
+
+// pass is enter for any folder, for callers that only look what is below it.
+func (d dir) pass(step string) (dir, error) {
+	into := dir{top: d.top, at: path.Join(d.at, step)}
+	if step == "" {
+		step = "."
+	}
+	var err error
+	into.fd, err = unix.Openat(d.fd, step, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	switch err {
+	case nil:
+		return into, nil
+	case unix.ENOTDIR, unix.ELOOP:
+		return into, fmt.Errorf("%w: %s is a link or a file where a folder should be; remove it", backend.ErrDenied, into.path(""))
+	default:
+		return into, into.fail("open", "", err)
+	}
 }
 
 func (d dir) check(is *unix.Stat_t) error {
@@ -261,29 +270,33 @@ func (d dir) list() ([]string, error) {
 	}
 }
 
-// folders returns the names of the folders in d that can be the step of a name.
+// has reports whether one of the files is in d, or in a folder below it.
+func (d dir) has(files ...string) (bool, error) {
+	for _, file := range files {
+		if _, err := d.stat(file); !errors.Is(err, fs.ErrNotExist) {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// folders returns the names of the folders in d that can be the step of a name. Nothing on another file system belongs to a name.
 func (d dir) folders() (steps []string, err error) {
 	names, err := d.list()
+	if err != nil {
+		return nil, err
+	}
 	for _, name := range names {
 		if strings.HasPrefix(name, "@") || backend.CheckName(name) != nil {
 			continue
 		}
-		if is, err := d.stat(name); err == nil && is.Mode&unix.S_IFMT == unix.S_IFDIR {
+		is, err := d.stat(name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		if err == nil && is.Mode&unix.S_IFMT == unix.S_IFDIR && is.Dev == d.top.dev {
 			steps = append(steps, name)
 		}
 	}
-	return steps, err
-}
-
-// steps returns the names of the folders in the folder of a name that can be the next step of a name.
-func (f *folder) steps(name string) ([]string, error) {
-	d, err := f.dir(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer d.close()
-	return d.folders()
+	return steps, nil
 }

@@ -109,6 +109,8 @@
 //   - Each folder on the way must be on the file system of the top folder, and belong to its owner or
 //     to root. If a group may write to the top folder, everybody in the group is trusted, and the
 //     folders below may belong to any user. A folder to which everybody may write is refused.
+//     Whoever lists all elections passes through a folder that would be refused, and fails only if it has an
+//     election below it, or cannot be read: nobody is told of a part as if it were all.
 //   - A file must be a plain file, or a FIFO, and is opened so that the open cannot block. Files
 //     larger than 64 MiB are neither read nor written. A file that does not belong to the owner
 //     must have no other name (hard link). Anything else is ErrDamaged.

@@ -127,12 +127,25 @@ func (s *session) List(ctx context.Context, dir string) (names []string, err err
 
 // ReadAll returns the records directly under dir; see [backend.Session].
 func (s *session) ReadAll(_ context.Context, dir string) ([]backend.Record, error) {
-	steps, err := s.dir.steps(dir)
+	d, err := s.dir.dir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer d.close()
+	steps, err := d.folders()
 	if err != nil {
 		return nil, err
 	}
 	var records []backend.Record
 	for _, step := range steps {
+		if has, err := d.has(step + "/" + stateName); err != nil {
+			return nil, err
+		} else if !has {
+			continue
+		}
 		name := dir + "/" + step
 		st, _, err := s.dir.record(name)
 		if err != nil {

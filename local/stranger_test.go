@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -93,6 +94,79 @@ func TestLinkedFolder(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestFolderOfTheApplication says that who lists all only passes through a folder of the application's, which no session would use. If an election
+// is below it, nobody can use that any more: the error says why.
+func TestFolderOfTheApplication(t *testing.T) {
+	dir := t.TempDir()
+	_, s := open(t, dir)
+	join(t, s, "app/e", "")
+	if _, err := s.Put(t.Context(), "app/r", nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	uploads := filepath.Join(dir, "app", "uploads")
+	if err := errors.Join(os.MkdirAll(filepath.Join(uploads, "2026"), 0o700), os.Chmod(uploads, 0o777|fs.ModeSticky)); err != nil {
+		t.Fatal(err)
+	}
+	if lines, err := s.Lines(t.Context()); err != nil || len(lines) != 1 || lines["app/e"] != 1 {
+		t.Errorf("Lines: %v, %v", lines, err)
+	}
+	if all, err := s.Survey(t.Context()); err != nil || len(all) != 2 {
+		t.Errorf("Survey: %v, %v", all, err)
+	}
+	if names, err := s.List(t.Context(), "app"); err != nil || len(names) != 1 {
+		t.Errorf("List: %v, %v", names, err)
+	}
+	looks(t, s, "app/uploads", backend.ErrDenied)
+
+	if err := os.Chmod(uploads, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	join(t, s, "app/uploads/2026/e", "")
+	if err := os.Chmod(uploads, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	_, lines := s.Lines(t.Context())
+	_, all := s.Survey(t.Context())
+	for op, err := range map[string]error{"Lines": lines, "Survey": all} {
+		if !errors.Is(err, backend.ErrDenied) || !strings.Contains(err.Error(), uploads+" is open") {
+			t.Errorf("%s where one stands below %s: %v, want ErrDenied that names that", op, uploads, err)
+		}
+	}
+}
+
+// TestUnreadableFolder says that nobody is told of all elections who may not look everywhere: others may stand there.
+func TestUnreadableFolder(t *testing.T) {
+	for _, perm := range []fs.FileMode{0, 0o444} { // the second tells names, and not what they are
+		dir := t.TempDir()
+		private := filepath.Join(dir, "private")
+		if err := errors.Join(os.Chmod(dir, 0o755), os.MkdirAll(filepath.Join(private, "e"), 0o700), os.Chmod(private, perm)); err != nil {
+			t.Fatal(err)
+		}
+		_, s := open(t, dir)
+		var err error
+		asStranger(t, func() { _, err = s.Lines(t.Context()) })
+		if !errors.Is(err, backend.ErrDenied) || !strings.Contains(err.Error(), private) {
+			t.Errorf("Lines with %v: %v, want ErrDenied, and %s named", perm, err, private)
+		}
+	}
+}
+
+// asStranger calls fn on a thread that has a stranger's rights to files, if root runs the test.
+func asStranger(t *testing.T, fn func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if os.Geteuid() == 0 {
+			runtime.LockOSThread() // and for good, so that the thread ends here
+			if err := unix.Setfsuid(stranger); err != nil {
+				t.Error(err)
+			}
+		}
+		fn()
+	}()
+	<-done
 }
 
 // TestLinkedTop has links on the path of the top folder. A user must not lead root to a folder that is not that
