@@ -4,8 +4,10 @@ package local
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"sync"
@@ -110,14 +112,6 @@ func StallDisk(t *testing.T) (answers <-chan func()) {
 	return asked
 }
 
-// IsDrawing reports whether somebody takes a number.
-func IsDrawing(b *Backend) bool {
-	f := folderOf(b)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.gates[counterName] != nil
-}
-
 // DrawUnlocked takes a number without a file whose bytes could be locked.
 func DrawUnlocked(ctx context.Context, b *Backend) error {
 	f := folderOf(b)
@@ -180,6 +174,14 @@ func noInotify() (*inotify, error) { return nil, unix.EMFILE }
 func StallInotify(b *Backend) (goOn func()) {
 	b.watches.inotify.mu.Lock()
 	return b.watches.inotify.mu.Unlock
+}
+
+// Overflow tells the backend what the kernel tells when it has dropped events (inotify(7)): how many that takes is a setting of the machine.
+func Overflow(b *Backend) {
+	event := binary.NativeEndian.AppendUint32(nil, math.MaxUint32) // -1
+	event = binary.NativeEndian.AppendUint32(event, unix.IN_Q_OVERFLOW)
+	event = append(event, make([]byte, unix.SizeofInotifyEvent-len(event))...)
+	b.watches.inotify.tell(event, b.watches.changed, b.watches.lost)
 }
 
 // Abandon lets go of all that the backend's session holds, as the kernel does when

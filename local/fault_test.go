@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -189,34 +187,28 @@ func TestStoppedDraw(t *testing.T) {
 
 // TestPinLeft says that a member that leaves while it is being pinned has left: the pin finds nobody.
 func TestPinLeft(t *testing.T) {
-	dir := coordtest.Folder(t)
-	b, s := open(t, dir)
-	m := join(t, s, "e", "")
-	var goOn []func() error
-	for i := range 4 { // as many as there are counters
-		stopped, _ := open(t, dir)
-		f, err := local.StopInDraw(t.Context(), stopped, fmt.Sprint("stopped", i))
+	local.WithoutInotify(t) // as in TestManyDraw
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		b, s := open(t, dir)
+		m := join(t, s, "e", "")
+		goOn, err := local.StopInDraw(t.Context(), b, "slow")
 		if err != nil {
 			t.Fatal(err)
 		}
-		goOn = append(goOn, f)
-	}
-	pinned := begin(func() error { return s.Pin(t.Context(), m, backend.Header{}, backend.Absent) })
-	for !local.IsDrawing(b) {
-		runtime.Gosched()
-	}
-	leave(t, s, m)
-	for _, f := range goOn {
-		if err := f(); err != nil {
+		pinned := begin(func() error { return s.Pin(t.Context(), m, backend.Header{}, backend.Absent) })
+		synctest.Wait() // it waits for its number
+		leave(t, s, m)
+		if err := goOn(); err != nil {
 			t.Error(err)
 		}
-	}
-	if err := within(t, "Pin", pinned); !errors.Is(err, backend.ErrNotMember) {
-		t.Errorf("Pin of a member that has left: %v, want ErrNotMember", err)
-	}
-	if l, err := s.Line(t.Context(), "e"); err != nil || len(l.Members) > 0 {
-		t.Errorf("%+v stand, %v", l.Members, err)
-	}
+		if err := <-pinned; !errors.Is(err, backend.ErrNotMember) {
+			t.Errorf("Pin of a member that has left: %v, want ErrNotMember", err)
+		}
+		if l, err := s.Line(t.Context(), "e"); err != nil || len(l.Members) > 0 {
+			t.Errorf("%+v stand, %v", l.Members, err)
+		}
+	})
 }
 
 // TestStalledUnpin says that a disk which does not answer the one who removes a pinned member keeps nobody else from looking
@@ -390,34 +382,17 @@ func TestWithoutInotify(t *testing.T) {
 
 // TestOverflow says that an overflow of inotify's queue makes everybody look.
 func TestOverflow(t *testing.T) {
-	limit, err := os.ReadFile("/proc/sys/fs/inotify/max_queued_events")
-	if err != nil {
-		t.Fatal(err)
-	}
-	most, err := strconv.Atoi(strings.TrimSpace(string(limit)))
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
 	b, s := open(t, dir)
 	m := join(t, s, "e", "")
 	gone := begin(func() error { return s.Gone(t.Context(), m) })
 	blocked(t, "Gone", gone)
-	others := []backend.Member{join(t, s, "f", ""), join(t, s, "f", "")}
-	for _, other := range others {
-		blocked(t, "Gone", begin(func() error { return s.Gone(t.Context(), other) }))
-	}
-	goOn := local.StallInotify(b)
-	// A change that is like the one before it takes no room in the queue. The reader takes some thousands before it has to wait.
-	for i := range most + 1<<13 {
-		if err := os.Chtimes(fifo(dir, others[i%2]), time.Time{}, time.Now()); err != nil {
-			t.Fatal(err)
-		}
-	}
+	defer local.StallInotify(b)()
 	if err := os.Remove(fifo(dir, m)); err != nil {
 		t.Fatal(err)
 	}
-	goOn()
+	blocked(t, "Gone", gone)
+	local.Overflow(b)
 	if err := within(t, "Gone", gone); err != nil {
 		t.Error(err)
 	}

@@ -102,25 +102,30 @@ func (i *inotify) read(changed func(path string), lost func()) {
 		if err != nil {
 			return
 		}
-		for events := buf[:n]; len(events) >= unix.SizeofInotifyEvent; {
-			w := int(int32(binary.NativeEndian.Uint32(events)))
-			mask, length := binary.NativeEndian.Uint32(events[4:]), binary.NativeEndian.Uint32(events[12:])
-			name := strings.TrimRight(string(events[unix.SizeofInotifyEvent:][:length]), "\x00")
-			events = events[unix.SizeofInotifyEvent+length:]
-			if mask&unix.IN_Q_OVERFLOW != 0 {
-				lost()
-				continue
+		i.tell(buf[:n], changed, lost)
+	}
+}
+
+// tell calls changed and lost for events as the kernel writes them.
+func (i *inotify) tell(events []byte, changed func(path string), lost func()) {
+	for len(events) >= unix.SizeofInotifyEvent {
+		w := int(int32(binary.NativeEndian.Uint32(events)))
+		mask, length := binary.NativeEndian.Uint32(events[4:]), binary.NativeEndian.Uint32(events[12:])
+		name := strings.TrimRight(string(events[unix.SizeofInotifyEvent:][:length]), "\x00")
+		events = events[unix.SizeofInotifyEvent+length:]
+		if mask&unix.IN_Q_OVERFLOW != 0 {
+			lost()
+			continue
+		}
+		if mask&unix.IN_IGNORED != 0 {
+			i.ended(w)
+			continue
+		}
+		for _, path := range i.at(w) {
+			if name != "" {
+				path = strings.TrimSuffix(path, "/") + "/" + name
 			}
-			if mask&unix.IN_IGNORED != 0 {
-				i.ended(w)
-				continue
-			}
-			for _, path := range i.at(w) {
-				if name != "" {
-					path = strings.TrimSuffix(path, "/") + "/" + name
-				}
-				changed(path)
-			}
+			changed(path)
 		}
 	}
 }
