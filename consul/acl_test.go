@@ -465,6 +465,10 @@ func TestRightOfLeaderTakenAway(t *testing.T) {
 				go func() {
 					for s.Err() == nil && t.Context().Err() == nil {
 						_ = watch(t.Context(), s, m)
+						select {
+						case <-s.Done():
+						case <-time.After(ttl / 50): // as who asks again does
+						}
 					}
 				}()
 			})

@@ -217,6 +217,10 @@ func TestRightOfLeaderTakenAway(t *testing.T) {
 				if err := watch(ctx, s, m); !errors.Is(err, backend.ErrDenied) && !errors.Is(err, backend.ErrSessionEnded) {
 					t.Fatalf("the watch ended with %v", err)
 				}
+				select {
+				case <-s.Done():
+				case <-time.After(ttl / 50): // as who asks again does
+				}
 			}
 			if err := s.Err(); !errors.Is(err, backend.ErrDenied) {
 				t.Errorf("the session has ended because of %v", err)
