@@ -131,7 +131,6 @@ func (s *session) beat(c *conn) error {
 		return s.Ended()
 	}
 	s.acknowledged(number, sent)
-	s.b.wire.home.Store(address(c.PgConn))
 	c.direct = pid == c.pid
 	if !c.direct { // a pooler stands between, so notices may never arrive
 		s.listener.polled.Store(true)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -161,7 +162,7 @@ func TestFailoverWhileTheOldServes(t *testing.T) {
 		_, err := after.Put(t.Context(), "r", nil, nil)
 		return err
 	}
-	if err := put(); !errors.Is(err, backend.ErrUnavailable) || !strings.Contains(err.Error(), "not the server of the session") {
+	if err := put(); !errors.Is(err, backend.ErrUnavailable) || !strings.Contains(err.Error(), "does not know the session") {
 		t.Errorf("a write, while the new server answers late: %v, want ErrUnavailable", err)
 	}
 	front.Delay(proxy.ToClient, 0)
@@ -253,6 +254,74 @@ func TestDeposedPrimaryEndsNothing(t *testing.T) {
 	case <-s.Done():
 	case <-within(t, time.Minute).Done():
 		t.Fatal("the session goes on without its row")
+	}
+}
+
+// balanced returns a configuration that connects to the server that leads to was called with last. All connections show the address that is at
+// the time, as behind a load balancer.
+func balanced(t testing.TB) (cfg *pgconn.Config, leads func(addr string, shown net.Addr)) {
+	type target struct {
+		addr  string
+		shown net.Addr
+	}
+	var now atomic.Pointer[target]
+	cfg = configOf(t, "127.0.0.1:1")
+	cfg.DialFunc = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		to := now.Load()
+		c, err := new(net.Dialer).DialContext(ctx, network, to.addr)
+		return behind{c, to.shown}, err
+	}
+	return cfg, func(addr string, shown net.Addr) { now.Store(&target{addr, shown}) }
+}
+
+type behind struct {
+	net.Conn
+	shown net.Addr
+}
+
+func (b behind) RemoteAddr() net.Addr { return b.shown }
+
+// A load balancer gets another address, and what is connected by the one before stays so.
+func TestAddressChanges(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	cfg, leads := balanced(t)
+	leads(addr, &net.TCPAddr{Port: 1})
+	s := opens(t, backendOf(t, cfg, postgres.Options{}))
+	leads(addr, &net.TCPAddr{Port: 2})
+	if _, err := s.Put(t.Context(), "r", nil, nil); err != nil {
+		t.Errorf("a write by another address: %v", err)
+	}
+	if err := s.Err(); err != nil {
+		t.Error(err)
+	}
+}
+
+// One address leads to several servers for a while. The one that does not know the session does not end it, whether it has the schema or not.
+func TestAddressOfAnotherServer(t *testing.T) {
+	t.Parallel()
+	addr, another := sharedPostgres(t).Addrs()[0], coordtest.NewPostgres(t, nil).Addrs()[0]
+	cfg, leads := balanced(t)
+	one := &net.TCPAddr{Port: 1}
+	leads(addr, one)
+	s := opens(t, backendOf(t, cfg, postgres.Options{}))
+	for _, schema := range []bool{false, true} {
+		if schema {
+			if err := postgres.EnsureSchema(t.Context(), configOf(t, another), ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		leads(another, one)
+		if _, err := s.Put(t.Context(), "r", nil, nil); !errors.Is(err, backend.ErrUnavailable) {
+			t.Errorf("a write at another server, which has the schema: %t: %v, want ErrUnavailable", schema, err)
+		}
+	}
+	leads(addr, one)
+	if _, err := s.Put(t.Context(), "r", nil, nil); err != nil {
+		t.Errorf("a write at the session's own server: %v", err)
+	}
+	if err := s.Err(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -104,7 +104,8 @@ func (b *Backend) open(ctx context.Context) (_ kit.Session, err error) {
 	}
 	b.saw(top)
 	s.era = eraOf(life)
-	b.wire.home.Store(address(c.PgConn))
+	c.knows = s.id
+	b.wire.opened.Store(true)
 	b.wire.renew() // another server may have opened this session than the one before
 	s.number.Store(number)
 	s.main = c
@@ -197,18 +198,13 @@ func (s *session) judge(c *conn, rows []row, sent clock.Instant, err error) (ans
 	if err == nil {
 		a.why = a.first().text()
 		if err = a.first().err(); err == nil {
-			err = refusals[a.why] // for others it is not an error
+			if err = refusals[a.why]; err != errEnded { // for others it is not an error
+				c.knows = s.id
+			}
 		}
 	}
-	switch {
-	case err == errEnded:
-		if err = s.believe(c); err == errEnded {
-			s.End(err)
-		}
-	case errors.Is(err, errNoSchema) && address(c.PgConn) == s.b.wire.home.Load():
-		s.End(fmt.Errorf("%w: %w", backend.ErrReset, err))
-	case errors.Is(err, errNoSchema): // a primary that was deposed before the schema was made has none
-		err = fmt.Errorf("%w: %w", backend.ErrUnavailable, err)
+	if err == errEnded || errors.Is(err, errNoSchema) {
+		err = s.believe(c, err)
 	}
 	if ended := s.Alive(); ended != nil { // a late answer does not count
 		return a, ended
@@ -216,10 +212,27 @@ func (s *session) judge(c *conn, rows []row, sent clock.Instant, err error) (ans
 	return a, err
 }
 
-// believe returns errEnded if the server, which has said so, can know it. A primary that was deposed, and does not know it yet, cannot:
-// it never had a session that its successor has opened. Then the connection is closed, and the error says that another server is
-// to be asked. If none acknowledges the session, that ends with its deadline.
-func (s *session) believe(c *conn) error {
+// believe ends the session because a server has said that its row, or the schema, has gone, if that server can know it, and returns what it
+// has said. Not every server can: a connection may lead to a primary that was deposed, and does not know it yet. That one
+// never had a session, or a schema, which its successor has. Then believe closes the connection, and the error says that
+// another server is to be asked. If none acknowledges the session, that ends with its deadline.
+//
+// So a connection for requests is believed only where the server has answered the session before; where it has not, the connection of the
+// session asks its own server at once. That connection may have been made anew, after a failover. It is believed that the session has ended,
+// unless the server is known to be of an earlier era.
+func (s *session) believe(c *conn, said error) error {
+	switch knows := c.knows == s.id; {
+	case !knows && !c.main:
+		s.b.wire.turn.CompareAndSwap(c.turn, c.turn+1)
+		s.listener.stir()
+		fallthrough
+	case !knows && said != errEnded:
+		c.kill()
+		return fmt.Errorf("%w: %s does not know the session, and may not be its server: %w", backend.ErrUnavailable, address(c.PgConn), said)
+	case said != errEnded:
+		s.End(fmt.Errorf("%w: %w", backend.ErrReset, said))
+		return said
+	}
 	ctx, cancel := bounded(s.Context(), s.b.o.TTL/4)
 	defer cancel()
 	rows, err := c.query(ctx, s.b.call("beat", 2), s.id, 0)
@@ -231,6 +244,7 @@ func (s *session) believe(c *conn) error {
 	case err != nil:
 		return err
 	case refusals[why] == errEnded && !precedes(eraOf(life), s.era):
+		s.End(errEnded)
 		return errEnded
 	}
 	c.kill()

@@ -34,7 +34,7 @@ type wire struct {
 	requests atomic.Int64  // without those that only listen: how many of them come together is chance
 	explicit atomic.Bool   // transactions have to say that they are READ COMMITTED
 	turn     atomic.Int64  // which of several hosts is tried first
-	home     atomic.Value  // string: the address of the server that has acknowledged the newest heartbeat
+	opened   atomic.Bool   // a session has been there
 
 	mu     sync.Mutex
 	free   []*conn   // the one that was used last is last
@@ -57,6 +57,9 @@ type conn struct {
 	used   time.Time
 	killed atomic.Bool       // closed at once, which the library would notice when it is used again
 	direct bool              // no pooler stands between, so statements can be prepared
+	turn   int64             // of the wire when it was begun
+	main   bool              // it is that of a session, and not for requests
+	knows  string            // the session that the server at the other end knows: it has answered a request of it
 	known  map[string]string // the names of those that are, by their text
 }
 
@@ -64,14 +67,14 @@ type conn struct {
 type connecting struct{}
 
 // dial connects. told, if not nil, is called with the channel of each notice, and the connection is that of a session.
-// Without it, the connection is for requests, and to the server of the session: another of the hosts may be a deposed primary
-// that serves on, and say that there is no such session.
+// Without it, the connection is for requests. It may lead to another server than that of the session, such as a deposed primary that serves
+// on: see [session.believe].
 func (w *wire) dial(ctx context.Context, told func(channel string)) (*conn, error) {
 	cfg, err := w.config()
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{w: w, begun: time.Now()}
+	c := &conn{w: w, begun: time.Now(), turn: w.turn.Load(), main: told != nil}
 	ctx = context.WithValue(ctx, connecting{}, true)
 	dial := cfg.DialFunc
 	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -90,17 +93,6 @@ func (w *wire) dial(ctx context.Context, told func(channel string)) (*conn, erro
 	}
 	if told != nil {
 		cfg.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) { told(n.Channel) }
-	} else if home := w.home.Load(); home != nil {
-		validate := cfg.ValidateConnect
-		cfg.ValidateConnect = func(ctx context.Context, c *pgconn.PgConn) error {
-			if at := address(c); at != home {
-				return fmt.Errorf("%s is not the server of the session, which is at %s", at, home)
-			}
-			if validate != nil {
-				return validate(ctx, c)
-			}
-			return nil
-		}
 	}
 	if n := w.rotate(cfg); cfg.ConnectTimeout == 0 && n > 1 {
 		if end, ok := ctx.Deadline(); ok { // a host that does not answer leaves time for the others
@@ -122,7 +114,7 @@ func (w *wire) dial(ctx context.Context, told func(channel string)) (*conn, erro
 	switch {
 	case err != nil && w.password != nil && wrongPassword(err) && w.password.Unsettled():
 		return nil, fmt.Errorf("%w: the password was accepted before, and is refused now: %w", backend.ErrUnavailable, kit.Brief(err))
-	case err != nil && w.home.Load() != nil && stateOf(err) == stateNoDatabase: // a session has been there
+	case err != nil && w.opened.Load() && stateOf(err) == stateNoDatabase:
 		return nil, fmt.Errorf("%w: %w", backend.ErrUnavailable, kit.Brief(err))
 	case err != nil:
 		return nil, answered(ctx, err)
@@ -135,7 +127,8 @@ func (w *wire) dial(ctx context.Context, told func(channel string)) (*conn, erro
 	return c, nil
 }
 
-// address returns where a connection leads to.
+// address returns where a connection leads to. One server may have several, which come and go, and several servers may have one: a load
+// balancer, or a name that leads elsewhere after a failover.
 func address(c *pgconn.PgConn) string { return c.Conn().RemoteAddr().String() }
 
 // oldestServer is the first version that has gen_random_uuid without an extension.
