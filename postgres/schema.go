@@ -142,14 +142,11 @@ func (c *conn) ensure(ctx context.Context, name string, upgrade bool) error {
 		return err
 	}
 	_, err = c.script(ctx, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;"+create+"COMMIT")
-	if err == nil {
-		return nil
+	if !errors.Is(err, backend.ErrDenied) {
+		return err
 	}
 	if _, end := c.script(ctx, "ROLLBACK"); end != nil {
 		return end
-	}
-	if !errors.Is(err, backend.ErrDenied) {
-		return err
 	}
 	if done, again := c.ensured(ctx, name, upgrade); done || again != nil { // another role has done it meanwhile
 		return again

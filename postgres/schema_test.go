@@ -255,6 +255,29 @@ func TestEnsureSchema(t *testing.T) {
 	}
 }
 
+// Why a server refuses to make the schema is told, also if that is before it has begun a transaction.
+func TestEnsureSchemaIsRefused(t *testing.T) {
+	t.Parallel()
+	cfg := configOf(t, sharedPostgres(t).Addrs()[0])
+	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return rewritten{c, []byte("CREATE TABLE"), []byte("CREATE TABEL")}, err
+	}
+	if err := postgres.EnsureSchema(t.Context(), cfg, "refused"); err == nil || !strings.Contains(err.Error(), `syntax error at or near "TABEL"`) {
+		t.Errorf("%v, want the syntax error", err)
+	}
+}
+
+// rewritten is a connection in which something is written as something else of the same length.
+type rewritten struct {
+	net.Conn
+	from, to []byte
+}
+
+func (r rewritten) Write(b []byte) (int, error) {
+	return r.Conn.Write(bytes.ReplaceAll(b, r.from, r.to))
+}
+
 // What the pages have administrators write fails if the statements fail, so that a script does not go on.
 func TestPsqlOnThePages(t *testing.T) {
 	t.Parallel()
