@@ -68,7 +68,7 @@ func guard(schema string, m backend.Member, exec func(string, ...any) error) err
 	}
 	if err == nil {
 		// The casts tell drivers that prepare no statements what the arguments are.
-		err = exec("SELECT "+schema+".guard($1::text, $2::bigint)", m.Line, int64(m.Position))
+		err = exec("SELECT "+quoted(schema)+".guard($1::text, $2::bigint)", m.Line, int64(m.Position))
 		if state := stateOf(err); state == stateNoSchema || state == stateNoFunction {
 			err = fmt.Errorf("%w schema %q for Guard: it is not in the database of the transaction; pass the schema of the election, which its URL names: %w", backend.ErrInvalid, schema, err)
 		}

@@ -260,7 +260,7 @@ func (c *client) writes(request []byte) bool {
 // isWrite reports whether a statement, or one of that name, is a write.
 func (c *client) isWrite(statement, name string) bool {
 	return slices.ContainsFunc([]string{"join", "leave", "pin", "put", "append", "remove"}, func(function string) bool {
-		return name == "" && strings.Contains(statement, c.schema+"."+function+"(") || strings.HasPrefix(name, "succession_") && strings.HasSuffix(name, "_"+function)
+		return name == "" && strings.Contains(statement, `"`+c.schema+`".`+function+"(") || strings.HasPrefix(name, "succession_") && strings.HasSuffix(name, "_"+function)
 	})
 }
 

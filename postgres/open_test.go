@@ -55,8 +55,8 @@ func TestRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	for rawURL, want := range map[string]string{
-		"postgres://h/db?user=svc&schema=jobs": `GRANT USAGE ON SCHEMA jobs TO "svc";`,
-		"postgres://h/db":                      `GRANT USAGE ON SCHEMA succession TO "environment";`,
+		"postgres://h/db?user=svc&schema=jobs": `GRANT USAGE ON SCHEMA "jobs" TO "svc";`,
+		"postgres://h/db":                      `GRANT USAGE ON SCHEMA "succession" TO "environment";`,
 		// The files are on another machine.
 		"postgres://h/db?user=svc&password-file=/no/such&sslmode=verify-full&sslrootcert=/no/such": `TO "svc";`,
 		"postgres://h/db?usr=svc":                  "",

@@ -50,7 +50,7 @@ func (o *operator) do(ctx context.Context, sql string, values ...string) (string
 		sql = strings.ReplaceAll(sql, fmt.Sprintf("$%d", i+1), "'"+v+"'")
 	}
 	sql = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT @.writes();" + sql + "; COMMIT"
-	results, err := c.script(ctx, strings.ReplaceAll(sql, "@", o.schema))
+	results, err := c.script(ctx, strings.ReplaceAll(sql, "@", quoted(o.schema)))
 	if err != nil {
 		return "", err
 	}

@@ -24,7 +24,7 @@ var schemaSQL string
 // processes that can use a schema of that format. schema.sql says when they are raised.
 const format, oldest = 2, 1
 
-// schemaName is what a schema may be called: nothing that has to be quoted, and short enough for
+// schemaName is what a schema may be called: one word everywhere, and short enough for
 // the names of channels, which have 63 bytes at most.
 var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,23}$`)
 
@@ -34,6 +34,9 @@ func checkSchema(name string) error {
 	}
 	return nil
 }
+
+// quoted returns a name as SQL has it: without quotes a schema that is called as a word of SQL is, such as user, would be none.
+func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
 // Schema returns the statements that make the schema of that name, or that bring the schema of an
 // older version to the format of this version. They are for people who run them with psql in one
@@ -50,7 +53,7 @@ func schemaOf(name string, format, oldest int) (string, error) {
 	if err := checkSchema(name); err != nil {
 		return "", err
 	}
-	return strings.NewReplacer("@", name, "{format}", strconv.Itoa(format), "{oldest}", strconv.Itoa(oldest)).Replace(schemaSQL), nil
+	return strings.NewReplacer("@", quoted(name), "{schema}", name, "{format}", strconv.Itoa(format), "{oldest}", strconv.Itoa(oldest)).Replace(schemaSQL), nil
 }
 
 // A Grant says what a role may do.
@@ -99,11 +102,11 @@ func Grants(schema, role string, g Grant) (string, error) {
 	if functions == nil {
 		return "", fmt.Errorf("%w grant %q: it is %s, %s or %s", backend.ErrInvalid, g, Candidate, Observer, Worker)
 	}
-	to := `"` + strings.ReplaceAll(role, `"`, `""`) + `"`
+	in, to := quoted(schema), quoted(role)
 	var b strings.Builder
-	fmt.Fprintf(&b, "GRANT USAGE ON SCHEMA %s TO %s;\n", schema, to)
+	fmt.Fprintf(&b, "GRANT USAGE ON SCHEMA %s TO %s;\n", in, to)
 	for _, f := range functions {
-		fmt.Fprintf(&b, "GRANT EXECUTE ON FUNCTION %s.%s TO %s;\n", schema, f, to)
+		fmt.Fprintf(&b, "GRANT EXECUTE ON FUNCTION %s.%s TO %s;\n", in, f, to)
 	}
 	return b.String(), nil
 }
@@ -166,7 +169,7 @@ func (c *conn) ensured(ctx context.Context, name string, upgrade bool) (bool, er
 // current reports whether the schema, which is there, is of this format or a newer one, or this
 // role may not see that.
 func (c *conn) current(ctx context.Context, name string) (bool, error) {
-	rows, err := c.query(ctx, "SELECT format FROM "+name+".meta")
+	rows, err := c.query(ctx, "SELECT format FROM "+quoted(name)+".meta")
 	if errors.Is(err, backend.ErrDenied) {
 		return true, nil
 	}
@@ -188,7 +191,7 @@ func unfit(process, schema, oldest int64, name string) error {
 
 // hasSchema reports whether the schema is there.
 func (c *conn) hasSchema(ctx context.Context, name string) (there bool, err error) {
-	rows, err := c.query(ctx, "SELECT to_regclass($1) IS NOT NULL", name+".meta")
+	rows, err := c.query(ctx, "SELECT to_regclass($1) IS NOT NULL", quoted(name)+".meta")
 	if err != nil {
 		return false, err
 	}

@@ -1,9 +1,11 @@
--- The schema @ of package postgres, format {format}. The package comment says how it works, and why.
+-- The schema {schema} of package postgres, format {format}. The package comment says how it works, and why.
 --
 -- Processes of different versions use it at the same time. So a function keeps its arguments and what it returns, and what
 -- needs others is a function with another name. Where something is added or changed, the format is the next number. Applied to a schema
 -- of an older format, this makes it one of this format, while processes go on. If those before a certain format could not, they
 -- must be stopped before: that format is the oldest.
+--
+-- The name of the schema stands for the at sign in quotes, as it may be a word of SQL.
 DO $$
 DECLARE m record;
 BEGIN
@@ -14,9 +16,9 @@ BEGIN
   IF to_regclass('@.meta') IS NULL THEN RETURN; END IF;
   SELECT * INTO m FROM @.meta FOR UPDATE; -- nobody opens a session meanwhile
   IF m.format > {format} THEN
-    RAISE EXCEPTION 'succession: the schema @ has format % already, which is newer than {format}', m.format;
+    RAISE EXCEPTION 'succession: the schema {schema} has format % already, which is newer than {format}', m.format;
   ELSIF m.oldest < {oldest} AND EXISTS (SELECT FROM @.session) THEN
-    RAISE EXCEPTION 'succession: format {format} is for processes of format {oldest} and later, and the schema @ has sessions'
+    RAISE EXCEPTION 'succession: format {format} is for processes of format {oldest} and later, and the schema {schema} has sessions'
       USING HINT = 'Stop all processes, and delete what is then left in the table session.';
   END IF;
 END $$;
@@ -132,12 +134,12 @@ END $$;
 CREATE OR REPLACE FUNCTION @.tell() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF TG_TABLE_NAME = 'record' THEN
-    PERFORM pg_notify('@.r' || md5(coalesce(NEW.name, OLD.name)), '');
+    PERFORM pg_notify('{schema}.r' || md5(coalesce(NEW.name, OLD.name)), '');
   ELSIF TG_TABLE_NAME = 'session' THEN
-    PERFORM pg_notify('@.s' || OLD.id, '');
+    PERFORM pg_notify('{schema}.s' || OLD.id, '');
   ELSE
-    IF TG_OP <> 'INSERT' THEN PERFORM pg_notify('@.m' || OLD.pos, ''); END IF;
-    PERFORM pg_notify('@.l' || md5(coalesce(NEW.line, OLD.line)), '');
+    IF TG_OP <> 'INSERT' THEN PERFORM pg_notify('{schema}.m' || OLD.pos, ''); END IF;
+    PERFORM pg_notify('{schema}.l' || md5(coalesce(NEW.line, OLD.line)), '');
   END IF;
   RETURN NULL;
 END $$;
@@ -463,7 +465,7 @@ END $$;
 CREATE OR REPLACE FUNCTION @.guard(election text, pos bigint) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF NOT EXISTS (SELECT FROM @.member m WHERE m.line = guard.election AND m.pos = guard.pos) THEN
-    RAISE EXCEPTION 'succession: there is no member % in % any more, or it is not in the schema @ of this database', guard.pos, guard.election USING ERRCODE = 'SU001';
+    RAISE EXCEPTION 'succession: there is no member % in % any more, or it is not in the schema {schema} of this database', guard.pos, guard.election USING ERRCODE = 'SU001';
   END IF;
   INSERT INTO @.guarded (election, pos) VALUES (guard.election, guard.pos);
 END $$;

@@ -23,6 +23,7 @@ import (
 	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 	"github.com/succession-dev/succession/postgres"
 )
 
@@ -252,6 +253,47 @@ func TestEnsureSchema(t *testing.T) {
 		if _, err := postgres.Schema(name); !errors.Is(err, backend.ErrInvalid) {
 			t.Errorf("schema %q: %v", name, err)
 		}
+	}
+}
+
+// A schema may be called as a word of SQL is.
+func TestSchemaOfAWord(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	for _, schema := range []string{"user", "select"} {
+		t.Run(schema, func(t *testing.T) {
+			t.Parallel()
+			if err := postgres.EnsureSchema(t.Context(), configOf(t, addr), schema); err != nil {
+				t.Fatal(err)
+			}
+			grants, err := postgres.Grants(schema, "word_"+schema, postgres.Candidate)
+			if err != nil {
+				t.Fatal(err)
+			}
+			run(t, addr, "CREATE ROLE word_"+schema+" LOGIN;"+grants)
+			s, _, _ := lead(t, clientOf(t, addr, "word_"+schema, schema), "e")
+			told := make(chan error, 1)
+			go func() { _, err := s.Watch(t.Context(), "r", backend.Absent); told <- err }()
+			if _, err := s.Put(t.Context(), "r", nil, nil); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-told; err != nil {
+				t.Error(err)
+			}
+			tx, err := connect(t, addr).Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := postgres.Guard(t.Context(), tx, schema, memberOf(t, s, "e")); err != nil {
+				t.Error(err)
+			}
+			if err := tx.Commit(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if there, err := rig.OperatorOf(t, urlOf(addr)+"&schema="+schema).Exists(t.Context(), "r"); err != nil || !there {
+				t.Errorf("an operator finds the record: %t, %v", there, err)
+			}
+		})
 	}
 }
 

@@ -144,7 +144,7 @@ func (b *Backend) make(ctx context.Context, c *conn, id string, missing error) (
 // call returns the statement that calls a function with so many arguments.
 func (b *Backend) call(function string, args int) string {
 	var s strings.Builder
-	s.WriteString("SELECT * FROM " + b.o.Schema + "." + function + "(")
+	s.WriteString("SELECT * FROM " + quoted(b.o.Schema) + "." + function + "(")
 	for i := range args {
 		if i > 0 {
 			s.WriteByte(',')

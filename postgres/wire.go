@@ -215,7 +215,7 @@ func (c *conn) execute(ctx context.Context, sql string, params [][]byte, formats
 	case c.direct:
 		name := c.known[sql]
 		if name == "" {
-			_, function, _ := strings.Cut(sql, c.w.o.Schema+".")
+			_, function, _ := strings.Cut(sql, quoted(c.w.o.Schema)+".")
 			function, _, _ = strings.Cut(function, "(")
 			name = fmt.Sprintf("succession_%d_%s", len(c.known), function) // the function is for whoever looks at pg_prepared_statements
 			if _, err := c.Prepare(ctx, name, sql, nil); err != nil {

@@ -45,7 +45,7 @@ func TestPostgres(t *testing.T) {
 	prints(schema, "postgres", "schema", "--url", "postgres://h1/app?schema=jobs")
 	fails("not of PostgreSQL", "postgres", "schema", "--url", "etcd://h1")
 	fails("unknown parameter", "postgres", "schema", "--url", "postgres://h1/app?schma=jobs")
-	prints(`GRANT EXECUTE ON FUNCTION succession.join(`, "rights", "e", "--url", "postgres://h1/app?user=app")
+	prints(`GRANT EXECUTE ON FUNCTION "succession".join(`, "rights", "e", "--url", "postgres://h1/app?user=app")
 	prints("postgres://", "__complete", "get", "--url", "postg")
 
 	prints("", "set", "greeting", "hello", "--url", url, "--timeout", "1m")
