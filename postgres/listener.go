@@ -2,7 +2,8 @@ package postgres
 
 import (
 	"context"
-	"crypto/md5"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"net"
 	"slices"
@@ -59,8 +60,14 @@ type result struct {
 
 // The names of channels, without the prefix; schema.sql makes the same ones.
 func memberChannel(m backend.Member) string { return "m" + strconv.FormatUint(m.Position, 10) }
-func lineChannel(line string) string        { return fmt.Sprintf("l%x", md5.Sum([]byte(line))) }
-func recordChannel(name string) string      { return fmt.Sprintf("r%x", md5.Sum([]byte(name))) }
+func lineChannel(line string) string        { return "l" + digest(line) }
+func recordChannel(name string) string      { return "r" + digest(name) }
+
+// digest is the function of that name in schema.sql.
+func digest(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return hex.EncodeToString(sum[:16])
+}
 
 // quiet reports whether all waiters are far, so that the server need not notify.
 func (l *listener) quiet() bool {

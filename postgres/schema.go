@@ -22,7 +22,7 @@ var schemaSQL string
 
 // format is the one of the schema that this version needs, and oldest the one of the oldest
 // processes that can use a schema of that format. schema.sql says when they are raised.
-const format, oldest = 2, 1
+const format, oldest = 3, 3
 
 // schemaName is what a schema may be called: one word everywhere, and short enough for
 // the names of channels, which have 63 bytes at most.

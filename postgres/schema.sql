@@ -103,6 +103,11 @@ BEGIN
   PERFORM set_config('lock_timeout', '5s', true);
 END $$;
 
+-- What stands for a name where that would be too long, or one of too many: in the names of channels, which Go makes as well, and for stripes. SHA-256
+-- is there on each server: where FIPS 140 counts, MD5 is refused.
+CREATE OR REPLACE FUNCTION @.digest(name text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN RETURN left(encode(sha256(convert_to(name, 'UTF8')), 'hex'), 32); END $$;
+
 -- The next number for a name. It is larger than all that its stripe has given, also if a failover has lost some, as long as
 -- the clock of the new server is not behind that of the old one by more than the failover took. JSON can have it: it
 -- stays below 2^53.
@@ -110,7 +115,7 @@ CREATE OR REPLACE FUNCTION @.next(name text) RETURNS bigint LANGUAGE plpgsql AS 
 DECLARE given bigint;
 BEGIN
   UPDATE @.stripe t SET last = greatest(t.last + 1, (extract(epoch FROM clock_timestamp()) * 1e6)::bigint)
-    WHERE t.n = ('x' || substr(md5(name), 1, 2))::bit(8)::int & 63 RETURNING t.last INTO given;
+    WHERE t.n = ('x' || left(@.digest(name), 2))::bit(8)::int & 63 RETURNING t.last INTO given;
   RETURN given;
 END $$;
 
@@ -134,12 +139,12 @@ END $$;
 CREATE OR REPLACE FUNCTION @.tell() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF TG_TABLE_NAME = 'record' THEN
-    PERFORM pg_notify('{schema}.r' || md5(coalesce(NEW.name, OLD.name)), '');
+    PERFORM pg_notify('{schema}.r' || @.digest(coalesce(NEW.name, OLD.name)), '');
   ELSIF TG_TABLE_NAME = 'session' THEN
     PERFORM pg_notify('{schema}.s' || OLD.id, '');
   ELSE
     IF TG_OP <> 'INSERT' THEN PERFORM pg_notify('{schema}.m' || OLD.pos, ''); END IF;
-    PERFORM pg_notify('{schema}.l' || md5(coalesce(NEW.line, OLD.line)), '');
+    PERFORM pg_notify('{schema}.l' || @.digest(coalesce(NEW.line, OLD.line)), '');
   END IF;
   RETURN NULL;
 END $$;
@@ -488,6 +493,9 @@ DO $$ BEGIN
     PERFORM set_config('lock_timeout', '100ms', true); -- heartbeats wait for as long as this waits for others, such as a dump
     ALTER TABLE @.session ADD COLUMN IF NOT EXISTS opened bigint GENERATED ALWAYS AS IDENTITY;
     CREATE INDEX IF NOT EXISTS session_opened ON @.session (opened);
+  END IF;
+  IF NOT EXISTS (SELECT FROM @.meta m WHERE m.format >= 3) THEN -- before, names fell to other stripes
+    UPDATE @.stripe SET last = (SELECT max(x.last) FROM @.stripe x);
   END IF;
   IF NOT EXISTS (SELECT FROM @.meta) THEN
     CREATE INDEX ON @.member (line, pos) WHERE NOT shared;

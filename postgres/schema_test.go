@@ -221,7 +221,7 @@ func denied(err error) bool {
 func TestSearchPath(t *testing.T) {
 	t.Parallel()
 	addr := sharedPostgres(t).Addrs()[0]
-	run(t, addr, `CREATE SCHEMA evil; CREATE FUNCTION evil.md5(text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'evil'; END $$;
+	run(t, addr, `CREATE SCHEMA evil; CREATE FUNCTION evil.sha256(bytea) RETURNS bytea LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'evil'; END $$;
 		CREATE ROLE misled LOGIN SUPERUSER; ALTER ROLE misled SET search_path = evil, pg_catalog`)
 	s, err := clientOf(t, addr, "misled", "pathed").Session(t.Context())
 	if err != nil {
@@ -781,6 +781,41 @@ func TestDeniedFunctions(t *testing.T) {
 	}
 	if _, err := now.Put(t.Context(), "r", []byte("x"), nil); err != nil {
 		t.Error(err)
+	}
+}
+
+// Where FIPS 140 counts, the server refuses to compute MD5. Elections do without.
+func TestWithoutMD5(t *testing.T) {
+	t.Parallel()
+	addr := coordtest.NewPostgres(t, nil).Addrs()[0]
+	run(t, addr, "CREATE ROLE fips LOGIN; GRANT CREATE ON DATABASE postgres TO fips; REVOKE EXECUTE ON FUNCTION md5(text), md5(bytea) FROM PUBLIC")
+	cfg := configOf(t, addr)
+	cfg.User = "fips"
+	s, _, _ := lead(t, backendOf(t, cfg, postgres.Options{}), "e")
+	if _, err := s.Put(t.Context(), "r", nil, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// Numbers go on growing when names fall to other counters, as they did with format 3.
+func TestUpgradeKeepsNumbersGrowing(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	const name = "restriped"
+	run(t, addr, "BEGIN;"+schemaOf(t, name, 2, 1)+"COMMIT")
+	const last = 1 << 52 // as if the clock had been set back since
+	run(t, addr, fmt.Sprintf("UPDATE %s.stripe SET last = %d WHERE n = 7", name, last))
+	if err := postgres.EnsureSchema(t.Context(), configOf(t, addr), name); err != nil {
+		t.Fatal(err)
+	}
+	s, err := clientOf(t, addr, "postgres", name).Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"e", "f"} {
+		if m := join(t, s, line, "x"); m.Position <= last {
+			t.Errorf("%s begins at %d, and %d was given", line, m.Position, last)
+		}
 	}
 }
 
