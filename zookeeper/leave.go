@@ -100,6 +100,8 @@ func (s *session) leaveTogether(ctx context.Context, ms []backend.Member) (gone 
 	var ops []any
 	for i, m := range ms {
 		switch {
+		case !stands(i) && known[paths[i]].stat != nil && known[paths[i]].rewritten():
+			return nil // Leave says why
 		case !stands(i):
 			gone[i] = true
 		case s.mayTouch(known[paths[i]], m) != nil:
@@ -120,7 +122,7 @@ func (s *session) leaveTogether(ctx context.Context, ms []backend.Member) (gone 
 	return gone
 }
 
-// removable fails if m has gone on this server, or if another session joined it.
+// removable fails if m has gone on this server, or if another session joined it, or if nobody can tell.
 func (s *session) removable(ctx context.Context, path string, m backend.Member) error {
 	v, known := s.watches.known(dataOf(path))
 	n, err := v.node, error(nil)
@@ -128,6 +130,10 @@ func (s *session) removable(ctx context.Context, path string, m backend.Member) 
 		n, err = retry(ctx, s, get(path))
 	}
 	if err == nil && n.position() != m.Position {
+		if n.rewritten() {
+			return fmt.Errorf("%w: somebody has written to %s, which may be the pinned member of position %d, or a record: remove it by hand, or as the member that the line now shows",
+				backend.ErrDenied, path, m.Position)
+		}
 		err = zk.ErrNoNode
 	}
 	if err == zk.ErrNoNode && s.owner(path, m) == nil {

@@ -51,11 +51,15 @@ func (n node) position() uint64 {
 	return position
 }
 
+// rewritten reports whether n is persistent, and somebody has written it since it was made, which is never done with a member. If it is
+// a pinned one, it may not say its position any more.
+func (n node) rewritten() bool { return n.pinned() && n.stat.Version > 0 }
+
 // inLine reports whether n, the child called key, is a member. Otherwise it is a record. Put
 // creates a znode and then writes it; that of a member is never written.
 func (n node) inLine(key string) bool {
 	_, numbered, err := sequence(key)
-	return (numbered || err != nil) && (!n.pinned() || n.stat.Version == 0)
+	return (numbered || err != nil) && !n.rewritten()
 }
 
 // member returns the member with the znode n.

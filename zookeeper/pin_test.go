@@ -2,6 +2,7 @@ package zookeeper_test
 
 import (
 	"errors"
+	"sync"
 	"testing"
 
 	"github.com/succession-dev/succession/backend"
@@ -68,5 +69,43 @@ func TestLineShowsAPinWithItsHeader(t *testing.T) {
 		if err := <-errs; err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A pinned member has its position in its data. If somebody has written over that, it still stands, and Leave does not say that it has left.
+func TestLeaveOfAPinThatWasRewritten(t *testing.T) {
+	s, op := session(t, open(t, zookeeper.Options{}, server(t))), raw(t, server(t))
+	var ms []backend.Member
+	for range 40 {
+		ms = append(ms, join(t, s, "e", ""))
+	}
+	first, others := ms[0], ms[1:]
+	if err := s.Pin(t.Context(), first, backend.Header{}, backend.Absent); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := op.Set(chroot(t)+"/e/"+first.Key, []byte("rewritten"), -1); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Leave(t.Context(), first); !errors.Is(err, backend.ErrDenied) {
+		t.Errorf("Leave: %v, want ErrDenied", err)
+	}
+	var all sync.WaitGroup
+	for _, m := range append(others, first) { // most leave together
+		all.Go(func() {
+			if err := s.Leave(t.Context(), m); errors.Is(err, backend.ErrDenied) != (m == first) {
+				t.Errorf("Leave of %s together with others: %v", m.Key, err)
+			}
+		})
+	}
+	all.Wait()
+	l := line(t, s, "e")
+	if len(l.Members) != 1 || l.Members[0].Key != first.Key {
+		t.Fatalf("there stand %+v", l.Members)
+	}
+	if err := s.Leave(t.Context(), l.Members[0]); err != nil {
+		t.Errorf("Leave of the member that the line shows: %v", err)
+	}
+	if l := line(t, s, "e"); len(l.Members) != 0 {
+		t.Errorf("there stand %+v", l.Members)
 	}
 }
