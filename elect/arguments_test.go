@@ -39,6 +39,9 @@ func TestArgumentsAreChecked(t *testing.T) {
 	if !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), "can keep 5s;") {
 		t.Errorf("a margin that is a little too long: %v; want ErrInvalid and the longest possible, 5s", err)
 	}
+	if err := (*elect.Options)(nil).Check(); err != nil {
+		t.Errorf("no options: %v", err)
+	}
 	zero := new(elect.Election)
 	_, leader := zero.Leader(t.Context())
 	_, _, line := zero.Line(t.Context())

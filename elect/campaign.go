@@ -120,7 +120,7 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff, onc
 	}
 	e.tellSession(s)
 	ready := newReadiness(ctx, e.o.Ready)
-	j, err := s.Join(ctx, e.name, e.value().String(), naming.OfElection(e.name, naming.Fence))
+	j, err := s.Join(ctx, e.name, e.o.value().String(), naming.OfElection(e.name, naming.Fence))
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ func (st *standing) chooses() bool {
 	}
 	c := st.noted.Choice
 	_, why := st.ready.now()
-	return why != nil || c.Ranked || st.e.rank() != (value.Rank{}) || c.Gate != 0 || c.Wish.Position > st.m.Position && choice.Wished(c.Wish, time.Now())
+	return why != nil || c.Ranked || st.e.o.rank() != (value.Rank{}) || c.Gate != 0 || c.Wish.Position > st.m.Position && choice.Wished(c.Wish, time.Now())
 }
 
 // A view is what a member saw when it looked at its line.
@@ -87,7 +87,7 @@ func (st *standing) mayLead(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	_, why := st.ready.now()
-	switch is := v.Of(st.m, why == nil, st.e.rank()); {
+	switch is := v.Of(st.m, why == nil, st.e.o.rank()); {
 	case is.Act == choice.Lead:
 		return true, nil
 	case is.Act == choice.Yield && st.once:
@@ -155,7 +155,7 @@ func (st *standing) mark(ctx context.Context) {
 		return
 	}
 	st.marked = true
-	ranked := st.e.rank() != (value.Rank{})
+	ranked := st.e.o.rank() != (value.Rank{})
 	if (!ranked || st.noted.Choice.Ranked) && (st.ready == nil || st.noted.Choice.Readiness) {
 		return
 	}

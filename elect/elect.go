@@ -116,16 +116,8 @@ func New(b backend.Backend, name string, o *Options) *Election {
 }
 
 func (e *Election) check() error {
-	switch {
-	case e.o.Margin < 0:
-		return fmt.Errorf("elect: %w Margin %v: it is negative", backend.ErrInvalid, e.o.Margin)
-	case e.o.ResignTimeout < 0:
-		return fmt.Errorf("elect: %w ResignTimeout %v: it is negative", backend.ErrInvalid, e.o.ResignTimeout)
-	case e.o.History < 0:
-		return fmt.Errorf("elect: %w History %d: it is negative; give the number of terms to keep", backend.ErrInvalid, e.o.History)
-	}
-	if err := e.value().Check(); err != nil {
-		return fmt.Errorf("elect: %w", err)
+	if err := e.o.Check(); err != nil {
+		return err
 	}
 	if err := naming.CheckElection(e.name, e.o.History > 0); err != nil {
 		return fmt.Errorf("elect: %w", err)
@@ -133,7 +125,26 @@ func (e *Election) check() error {
 	return nil
 }
 
-func (e *Election) rank() value.Rank { return value.Rank{Priority: e.o.Priority, Site: e.o.Site} }
+// Check returns what is wrong with the options by themselves, a [backend.ErrInvalid], or nil. New does not return it: each call of
+// the election does. Recipes check their options by it, too.
+func (o *Options) Check() error {
+	switch {
+	case o == nil:
+		return nil
+	case o.Margin < 0:
+		return fmt.Errorf("elect: %w Margin %v: it is negative", backend.ErrInvalid, o.Margin)
+	case o.ResignTimeout < 0:
+		return fmt.Errorf("elect: %w ResignTimeout %v: it is negative", backend.ErrInvalid, o.ResignTimeout)
+	case o.History < 0:
+		return fmt.Errorf("elect: %w History %d: it is negative; give the number of terms to keep", backend.ErrInvalid, o.History)
+	}
+	if err := o.value().Check(); err != nil {
+		return fmt.Errorf("elect: %w", err)
+	}
+	return nil
+}
+
+func (o *Options) rank() value.Rank { return value.Rank{Priority: o.Priority, Site: o.Site} }
 
 // valid returns what is wrong with the arguments of New, or that New was not called.
 // Every call begins with it.
@@ -150,9 +161,9 @@ func (e *Election) Name() string { return e.name }
 // ID returns who this candidate is.
 func (e *Election) ID() string { return e.o.ID }
 
-// value returns what this candidate's members say.
-func (e *Election) value() value.Of {
-	return value.Of{ID: e.o.ID, Text: e.o.Value, Rank: e.rank()}
+// value returns what the members of a candidate with these options say.
+func (o *Options) value() value.Of {
+	return value.Of{ID: o.ID, Text: o.Value, Rank: o.rank()}
 }
 
 func defaultID() string {

@@ -90,7 +90,7 @@ func (t *Term) watchReady(ctx context.Context) {
 		if err != nil {
 			return false, err
 		}
-		switch is := v.Of(t.m, false, t.e.rank()); {
+		switch is := v.Of(t.m, false, t.e.o.rank()); {
 		case is.Act == choice.Yield && t.st.newcomer(is.To):
 			return false, backoff.Sleep(ctx, news)
 		case is.Act == choice.Yield:

@@ -103,15 +103,21 @@ func TestArguments(t *testing.T) {
 				t.Errorf("%v does not say %s", err, what)
 			}
 		}
-		bad := queue.New(b, "no//name", nil)
-		_, err := bad.Take(t.Context())
-		bubble.Want(t, err, backend.ErrInvalid)
-		_, err = bad.TryTake(t.Context())
-		bubble.Want(t, err, backend.ErrInvalid)
-		_, err = bad.Len(t.Context())
-		bubble.Want(t, err, backend.ErrInvalid)
-		_, err = bad.List(t.Context())
-		bubble.Want(t, err, backend.ErrInvalid)
+		with := func(o elect.Options) *queue.Queue { return queue.New(b, "jobs", &queue.Options{Options: o}) }
+		for what, bad := range map[string]*queue.Queue{
+			"name": queue.New(b, "no//name", nil), "Margin": with(elect.Options{Margin: -1}), "ResignTimeout": with(elect.Options{ResignTimeout: -1}),
+			"ID": with(elect.Options{ID: "two\nlines"}), "the length of ID": with(elect.Options{ID: strings.Repeat("x", backend.MaxValue-10)}),
+		} {
+			_, take := bad.Take(t.Context())
+			_, try := bad.TryTake(t.Context())
+			_, length := bad.Len(t.Context())
+			_, list := bad.List(t.Context())
+			for call, err := range map[string]error{"Put": bad.Put(t.Context(), "x"), "Take": take, "TryTake": try, "Len": length, "List": list} {
+				if !errors.Is(err, backend.ErrInvalid) {
+					t.Errorf("%s with a wrong %s: %v, want ErrInvalid", call, what, err)
+				}
+			}
+		}
 		if n := bubble.Must[int](t)(q.Len(t.Context())); n != 1 {
 			t.Errorf("%d items stand, want the one that is allowed", n)
 		}

@@ -89,8 +89,13 @@ func (q *Queue) check() error {
 	case q.o.Value != "":
 		return fmt.Errorf("queue: %w Value %.40q of %s: leave it empty; a claim says there which item it is for", backend.ErrInvalid, q.o.Value, q.name)
 	}
-	return aQueue.Check(q.name, &q.o)
+	claim := q.o
+	claim.Value = strings.Repeat("x", maxSubject)
+	return aQueue.Check(q.name, &claim)
 }
+
+// maxSubject is more than the name of an item takes in the value of a claim.
+const maxSubject = 256
 
 var aQueue = recipe.Recipe{Package: "queue", Owner: naming.Queue}
 

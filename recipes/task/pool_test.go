@@ -281,9 +281,11 @@ func TestWokenInAPool(t *testing.T) {
 
 func TestPoolArguments(t *testing.T) {
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
-		ctx, b := t.Context(), bubble.Client(t, c, "a")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		b := bubble.Client(t, c, "a")
 		fn := func(context.Context, *task.Task) (string, error) { return "", nil }
-		for _, p := range []*task.Pool{task.NewPool(b, "no//name", nil), task.NewPool(b, strings.Repeat("x", 230), nil)} {
+		for _, p := range []*task.Pool{task.NewPool(b, "no//name", nil), task.NewPool(b, strings.Repeat("x", 230), nil), task.NewPool(b, "jobs", &elect.Options{Margin: -1})} {
 			_, err := p.Submit(ctx, "x")
 			bubble.Want(t, err, backend.ErrInvalid)
 			_, err = p.Result(ctx, 1)
@@ -293,7 +295,6 @@ func TestPoolArguments(t *testing.T) {
 			bubble.Want(t, p.Forget(ctx, 1), backend.ErrInvalid)
 			bubble.Want(t, p.Work(ctx, fn), backend.ErrInvalid)
 		}
-		bubble.Want(t, task.NewPool(b, "jobs", &elect.Options{Margin: -1}).Work(ctx, fn), backend.ErrInvalid)
 		p := task.NewPool(b, "jobs", nil)
 		bubble.Want(t, p.Work(ctx, nil), backend.ErrInvalid)
 		for _, value := range []string{"\xff", strings.Repeat("x", backend.MaxValue+1)} {

@@ -26,7 +26,7 @@ type Standby struct {
 	name string
 	o    elect.Options
 	idle *elect.Election // the line of those that are cold and run nothing
-	err  error           // what is wrong with the name
+	err  error           // what is wrong with the name or the options
 }
 
 var aStandby = recipe.Recipe{Package: "task", Owner: naming.Standby}
@@ -39,7 +39,7 @@ var aStandby = recipe.Recipe{Package: "task", Owner: naming.Standby}
 // The options are those of an election: ID says who this machine is, and Trace is told of the steps
 // in each line that the machine stands in. o may be nil.
 func NewStandby(b backend.Backend, name string, o *elect.Options) *Standby {
-	s := &Standby{b: b, name: name, err: aStandby.CheckName(name)}
+	s := &Standby{b: b, name: name, err: cmp.Or(aStandby.CheckName(name), o.Check())}
 	if o != nil {
 		s.o = *o
 	}

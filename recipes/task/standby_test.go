@@ -408,9 +408,11 @@ func TestStandbyArguments(t *testing.T) {
 		for _, s := range []*task.Standby{task.NewStandby(b, "no//name", nil), task.NewStandby(b, "bus", &elect.Options{ID: "a\nb"})} {
 			bubble.Want(t, s.Cold(ctx, func(context.Context, *task.Run) error { return nil }), backend.ErrInvalid)
 			bubble.Want(t, s.Hot(ctx, "x", func(context.Context, *task.Run) error { return nil }), backend.ErrInvalid)
+			bubble.Want(t, s.Start(ctx, "x"), backend.ErrInvalid)
+			bubble.Want(t, s.Configure(ctx, "x", ""), backend.ErrInvalid)
+			_, err = s.Status(ctx)
+			bubble.Want(t, err, backend.ErrInvalid)
 		}
-		_, err = task.NewStandby(b, "no//name", nil).Status(ctx)
-		bubble.Want(t, err, backend.ErrInvalid)
 
 		// A record that cannot be understood does not start a task, and Start repairs it.
 		damaged := record.New(b, "bus-tasks/x", record.Text())

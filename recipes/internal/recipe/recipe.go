@@ -34,8 +34,8 @@ func (r Recipe) CheckName(name string) error {
 	return nil
 }
 
-// CheckOptions refuses the options with which members are compared: who holds something together with
-// others is not in front of anybody, and never gives way.
+// CheckOptions returns what is wrong with the options. It also refuses those with which members are compared: who holds something
+// together with others is not in front of anybody, and never gives way.
 func (r Recipe) CheckOptions(name string, o *elect.Options) error {
 	if o == nil {
 		return nil
@@ -54,5 +54,5 @@ func (r Recipe) CheckOptions(name string, o *elect.Options) error {
 				r.Package, backend.ErrInvalid, option.name, r.Owner, name)
 		}
 	}
-	return nil
+	return o.Check()
 }
