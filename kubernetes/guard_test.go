@@ -503,6 +503,69 @@ func TestLateJoin(t *testing.T) {
 	}
 }
 
+// answering is a transport that says when a request was answered, before its caller knows.
+type answering struct {
+	http.RoundTripper
+	answered func(*http.Request)
+}
+
+func (a answering) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := a.RoundTripper.RoundTrip(req)
+	if err == nil {
+		a.answered(req)
+	}
+	return resp, err
+}
+
+// A join is given up, and its request arrives just after its member was to be removed, and before that is answered. It keeps nobody of its own session
+// waiting: nothing would wake who waits behind it.
+func TestLateJoinWhileRemoved(t *testing.T) {
+	t.Parallel()
+	h := &holder{held: make(chan struct{}), letGo: make(chan struct{}), late: make(chan int, 1)}
+	var s backend.Session
+	done := make(chan error, 1)
+	look := sync.OnceFunc(func() {
+		close(h.letGo)
+		if status := <-h.late; status != http.StatusCreated {
+			t.Errorf("the late request is answered with status %d", status)
+		}
+		j, err := s.Join(t.Context(), "e", "y", "")
+		if err == nil {
+			var p backend.Place
+			if p, err = s.Ahead(t.Context(), j.Member); err == nil && !p.First {
+				err = fmt.Errorf("who joins then stands at %+v", p)
+			}
+		}
+		done <- err
+	})
+	b := transported(t, sharedKubernetes(t), coordtest.Name(t), 2*ttl, func(rt http.RoundTripper) http.RoundTripper {
+		h.RoundTripper = rt
+		return answering{h, func(req *http.Request) {
+			if req.Method == http.MethodDelete && strings.Contains(req.URL.Path, "/member-") {
+				look()
+			}
+		}}
+	})
+	var err error
+	if s, err = b.Session(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h.hold(func(req *http.Request) bool { return req.Method == http.MethodPost })
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-h.held; cancel() }()
+	if j, err := s.Join(ctx, "e", "x", ""); !errors.Is(err, context.Canceled) {
+		t.Fatalf("a join that is given up: %+v, %v", j, err)
+	}
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-within(t, time.Minute).Done():
+		t.Error("the member is not removed")
+	}
+}
+
 // The position of a member stays when something rewrites it. If that happens before it was noted, the member does not lead.
 func TestRewritten(t *testing.T) {
 	t.Parallel()

@@ -17,6 +17,7 @@ type own struct {
 	position uint64
 	pinned   bool // or it may be
 	doubtful bool // an answer to a request that creates it was lost: another one may still be on its way
+	burnt    bool // its name is: it never counts from then on
 
 	// Who stood in front when the session looked first: the nearest last, without those that were seen to have gone. Nobody is
 	// ever added, as nobody joins in front.
@@ -242,6 +243,9 @@ func (s *session) remove(ctx context.Context, m backend.Member) error {
 				return struct{}{}, err
 			}
 			doubtful = false
+			s.mu.Lock()
+			mine.burnt = true // what arrives while it is removed nobody would remove
+			s.mu.Unlock()
 		}
 		return struct{}{}, gone(s.b.wire.remove(ctx, s.b.o.attempt(), m.Key, "", ""))
 	})

@@ -269,7 +269,8 @@ func (s *session) stands(ctx context.Context, m *object) (bool, error) {
 func (s *session) joined(m *object) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.own[m.Metadata.Name] != nil
+	mine := s.own[m.Metadata.Name]
+	return mine != nil && !mine.burnt
 }
 
 // counts reports whether the session of the member m is alive, and whether m counts because of it. x is what was read of the session,
