@@ -83,7 +83,23 @@ func (s *session) editRecord(ctx context.Context, name string, change func(o *ob
 			return s.b.wire.create(ctx, s.b.o.attempt(), o)
 		}
 		p.stamp()
-		return s.b.wire.patch(ctx, s.b.o.attempt(), o.Metadata.Name, p)
+		now, err := s.b.wire.patch(ctx, s.b.o.attempt(), o.Metadata.Name, p)
+		if err == nil {
+			s.dropEmpty(now)
+		}
+		return now, err
+	})
+}
+
+// dropEmpty deletes a record that says nothing any more, unless it was changed since it was read; otherwise one would stay for each name that was ever
+// used. Nobody misses it: a guarded write that was about to be made on it is refused, and is made anew on another.
+// A deletion tells no version, so a list might still show what it has deleted. What is deleted here is in none any more.
+func (s *session) dropEmpty(o *object) {
+	if o == nil || o.recordVersion() != backend.Absent || len(o.list(pinsNote)) > 0 || len(o.list(guardsNote)) > 0 {
+		return
+	}
+	s.Go(func() {
+		_ = s.b.wire.remove(s.Context(), s.b.o.attempt(), o.Metadata.Name, o.Metadata.UID, o.Metadata.ResourceVersion)
 	})
 }
 

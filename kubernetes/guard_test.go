@@ -503,6 +503,47 @@ func TestLateJoin(t *testing.T) {
 	}
 }
 
+// A record that says nothing any more is deleted: that of a line whose members have left, that of a write that was refused, and one whose value was deleted.
+func TestEmptyRecords(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, sharedKubernetes(t), kubernetes.Options{Prefix: coordtest.Name(t)})
+	s := c.live(t)
+	goes := func(name string) {
+		t.Helper()
+		path := leases + "/" + kubernetes.RecordName(c.Backend, name)
+		for end := time.Now().Add(time.Minute); do(t.Context(), c.admin, http.MethodGet, path, "", nil) == nil; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Errorf("the record %s stays", name)
+				return
+			}
+		}
+	}
+	m := join(t, s, "e", "x")
+	guarded := &backend.If{Member: m}
+	if _, err := s.Put(t.Context(), "r", nil, guarded); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Put(t.Context(), "refused", nil, &backend.If{Member: m, Version: 1}); !errors.Is(err, backend.ErrVersion) {
+		t.Fatal(err)
+	}
+	if _, err := s.Put(t.Context(), "e", nil, guarded); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Delete(t.Context(), "r", guarded), s.Delete(t.Context(), "e", guarded), s.Leave(t.Context(), m)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"r", "refused", "e"} {
+		goes(name)
+	}
+	n := join(t, s, "e", "x")
+	gone := n
+	gone.Position++
+	if _, err := s.Put(t.Context(), "late", nil, &backend.If{Member: gone}); !errors.Is(err, backend.ErrNotMember) {
+		t.Fatal(err)
+	}
+	goes("late")
+}
+
 // answering is a transport that says when a request was answered, before its caller knows.
 type answering struct {
 	http.RoundTripper

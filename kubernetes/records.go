@@ -170,9 +170,10 @@ func (q *writing) takeBack(p *patch, o *object) {
 	p.note(guardsNote, listed(slices.DeleteFunc(o.list(guardsNote), func(e string) bool { return e == q.own })))
 }
 
-// giveUp takes it from there when nothing was written.
+// giveUp takes it from there when nothing was written. If the record was made for the write, it goes.
 func (s *session) giveUp(q writing, o *object) {
 	if q.own == "" || o == nil {
+		s.dropEmpty(o)
 		return
 	}
 	s.Go(func() {
@@ -204,11 +205,8 @@ func (s *session) erase(ctx context.Context, q writing, o *object) error {
 	switch {
 	case errors.Is(err, errMissing) && q.cond.Version == backend.Any:
 		return nil
-	case err == nil && len(now.list(pinsNote)) == 0 && len(now.list(guardsNote)) == 0:
-		// A deletion tells no version, so a list might still show what it has deleted. What is deleted here is in none any more.
-		s.Go(func() {
-			_ = s.b.wire.remove(s.Context(), s.b.o.attempt(), now.Metadata.Name, now.Metadata.UID, now.Metadata.ResourceVersion)
-		})
+	case err == nil:
+		s.dropEmpty(now)
 	}
 	return err
 }
