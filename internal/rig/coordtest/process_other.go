@@ -12,6 +12,8 @@ func dieWithParent() *syscall.SysProcAttr { return nil }
 func waitStopped(int) error { return nil }
 
 // Servers of several processes are started on Linux alone.
+func childrenOf(int) ([]int, error) { return nil, nil }
+
 func killChildren(int) (gone func()) { return func() {} }
 
 func signalChildren(int, syscall.Signal) error { return nil }
