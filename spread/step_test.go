@@ -177,7 +177,7 @@ func TestSameStepAtOneMoment(t *testing.T) {
 		meets(1, abort, abort)
 		meets(2, move, move)
 		meets(1, finish, finish)
-		at, to = to, at
+		to = at
 		meets(2, move, move, finish)
 		if h, _, err := other.Where(w.ctx, election); err != nil || h != (spread.Home{At: to}) {
 			t.Errorf("it lives on %+v, %v; want %s", h, err, to)
