@@ -9,17 +9,19 @@ import (
 	"github.com/succession-dev/succession/backend/kit"
 )
 
-// mostAsked is of how many objects a list asks by name. Beyond that it asks for the whole line.
-const mostAsked = 40
+// maxNear is how many members a session remembers of those in front of one of its own. Of all, many members of one line would take
+// memory by the square of their number.
+const maxNear = 4
 
-// A front is what stands in front of a member, the nearest last, at one version: all that is there, also what does not count any more.
+// A front is what stands in front of a member, the nearest last, at one version, also what does not count any more.
 type front struct {
 	members []*object
+	beyond  bool    // others may stand in front of these
 	record  *object // whole or metadata; nil for none
 }
 
 // Ahead says where m stands; see [backend.Session]. Nobody joins in front of m. So the first look shows all
-// who will ever stand there, and later ones ask for these alone.
+// who will ever stand there, and later ones ask for the nearest of these alone, and for all when these have gone.
 //
 // A list shows the line at one version, no earlier than that of m's creation and of each departure that this session knows of.
 // Meanwhile it asks etcd whether m itself stands and, if somebody stands in front, for the record and the session of that one.
@@ -64,12 +66,20 @@ func (s *session) ahead(ctx context.Context, m backend.Member) (p backend.Place,
 	if stands, err := s.stands(ctx, self); err != nil || !stands {
 		return p, "", cmp.Or(err, backend.ErrNotMember)
 	}
-	if len(f.members) > 0 {
-		if nearest, f.record, err = s.nearest(ctx, m.Line, f.members); err != nil {
+	for len(f.members) > 0 || f.beyond {
+		if len(f.members) > 0 {
+			if nearest, f.record, err = s.nearest(ctx, m.Line, f.members); err != nil {
+				return p, "", err
+			}
+		}
+		if nearest != nil || !f.beyond {
+			break
+		}
+		if f, err = s.allInFront(ctx, m); err != nil {
 			return p, "", err
 		}
 	}
-	s.remember(m, f.members, nearest)
+	s.remember(m, f, nearest)
 	return s.judge(ctx, m, self, nearest, f.record)
 }
 
@@ -104,13 +114,15 @@ func (s *session) nearest(ctx context.Context, line string, members []*object) (
 	return nil, record, err
 }
 
-// inFront returns what may stand in front of m, and the record of the line. If nothing does, the record is whole.
+// inFront returns what may stand in front of m, as far as this session remembers that, and otherwise all; and the record of the line. If
+// nothing does, the record is whole.
 func (s *session) inFront(ctx context.Context, m backend.Member) (f front, err error) {
 	s.mu.Lock()
 	mine := s.mine(m)
 	looked := mine != nil && mine.looked
 	var known []*object
 	if looked {
+		f.beyond = mine.beyond
 		for _, o := range mine.front {
 			if !s.past.members.has(o.Metadata.Name) {
 				known = append(known, o)
@@ -118,23 +130,52 @@ func (s *session) inFront(ctx context.Context, m backend.Member) (f front, err e
 		}
 	}
 	s.mu.Unlock()
-	if looked && len(known) == 0 {
+	switch {
+	case !looked || len(known) == 0 && f.beyond:
+		return s.allInFront(ctx, m)
+	case len(known) == 0:
 		f.record, err = s.record(ctx, m.Line, whole)
 		return f, err
 	}
 	record := s.b.recordName(m.Line)
-	selector, accept := lineLabel+"="+s.b.lineLabel(m.Line), metadata
-	if looked && len(known) <= mostAsked {
-		names := []string{record}
-		for _, o := range known {
-			names = append(names, o.Metadata.Name)
-		}
-		selector, accept = in(idLabel, names), whole
+	names := []string{record}
+	for _, o := range known {
+		names = append(names, o.Metadata.Name)
 	}
-	l, err := s.list(ctx, selector, accept)
+	l, err := s.list(ctx, in(idLabel, names), whole)
 	if err != nil {
 		return f, err
 	}
+	f.take(l, m, record)
+	there := make(map[string]bool)
+	for _, o := range l.items { // also one that was rewritten, and is not in front any more
+		there[o.Metadata.Name] = true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range known {
+		if !there[o.Metadata.Name] {
+			s.past.member(o.Metadata.Name)
+		}
+	}
+	return f, nil
+}
+
+// allInFront is inFront that asks for the whole line.
+func (s *session) allInFront(ctx context.Context, m backend.Member) (f front, err error) {
+	l, err := s.list(ctx, lineLabel+"="+s.b.lineLabel(m.Line), metadata)
+	if err != nil {
+		return f, err
+	}
+	f.take(l, m, s.b.recordName(m.Line))
+	if len(f.members) == 0 && f.record != nil {
+		f.record, err = s.record(ctx, m.Line, whole)
+	}
+	return f, err
+}
+
+// take takes from a list what stands in front of m, and the record with the name.
+func (f *front) take(l listing, m backend.Member, record string) {
 	for _, o := range l.items {
 		switch {
 		case o.Metadata.Name == record:
@@ -144,23 +185,6 @@ func (s *session) inFront(ctx context.Context, m backend.Member) (f front, err e
 		}
 	}
 	slices.SortFunc(f.members, byPosition)
-	if looked { // what was in the list of those in front, and is not there, has gone
-		there := make(map[string]bool)
-		for _, o := range l.items { // also one that was rewritten, and is not in front any more
-			there[o.Metadata.Name] = true
-		}
-		s.mu.Lock()
-		for _, o := range known {
-			if !there[o.Metadata.Name] {
-				s.past.member(o.Metadata.Name)
-			}
-		}
-		s.mu.Unlock()
-	}
-	if len(f.members) == 0 && f.record != nil && accept == metadata {
-		f.record, err = s.record(ctx, m.Line, whole)
-	}
-	return f, err
 }
 
 // strayed notes what a look has shown that did not find m: o is what has its name, or nil. If something has rewritten the object before its
@@ -177,17 +201,19 @@ func (s *session) strayed(m backend.Member, o *object) {
 
 func byPosition(a, b *object) int { return cmp.Compare(a.position(), b.position()) }
 
-// remember notes who stands in front of m: those up to nearest, who may be nil.
-func (s *session) remember(m backend.Member, members []*object, nearest *object) {
+// remember notes who stands in front of m: nearest, who may be nil, and some of those before.
+func (s *session) remember(m backend.Member, f front, nearest *object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	mine := s.mine(m)
 	if mine == nil {
 		return
 	}
-	mine.looked, mine.front = true, nil
+	mine.looked, mine.front, mine.beyond = true, nil, false
 	if nearest != nil {
-		mine.front = slices.Clone(members[:slices.Index(members, nearest)+1])
+		all := f.members[:slices.Index(f.members, nearest)+1]
+		near := all[max(0, len(all)-maxNear):]
+		mine.front, mine.beyond = slices.Clone(near), f.beyond || len(near) < len(all)
 	}
 }
 

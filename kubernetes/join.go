@@ -19,9 +19,9 @@ type own struct {
 	doubtful bool // an answer to a request that creates it was lost: another one may still be on its way
 	burnt    bool // its name is: it never counts from then on
 
-	// Who stood in front when the session looked first: the nearest last, without those that were seen to have gone. Nobody is
-	// ever added, as nobody joins in front.
+	// Who stood in front when the session looked last: the nearest ones, the very nearest last. Nobody joins in front.
 	front  []*object
+	beyond bool          // others may stand in front of these
 	looked bool          // front is known
 	place  backend.Place // what was said last, as of since
 	since  int64         // a version of which all was seen then

@@ -10,6 +10,9 @@ import (
 	"github.com/succession-dev/succession/backend/kit"
 )
 
+// mostAsked is of how many sessions a list asks by name. Beyond that it asks for all.
+const mostAsked = 40
+
 // standing returns what counts of a line, in order, and its record, read no earlier; nil for none. accept says what of the
 // members. The record is whole.
 func (s *session) standing(ctx context.Context, line, accept string) (members []*object, record *object, err error) {

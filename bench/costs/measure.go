@@ -243,7 +243,7 @@ func (b *bench) rest(ctx context.Context, p *place, l candidate.Library, f *figu
 			return err
 		}
 	}
-	f.Memory = float64(weights[1].bytes-weights[0].bytes) / float64(f.N-half)
+	f.Memory = float64(weights[1].bytes()-weights[0].bytes()) / float64(f.N-half)
 	f.Goroutines = float64(weights[1].goroutines-weights[0].goroutines) / float64(f.N-half)
 	requests, bytes, used, took, err := spent()
 	f.Requests, f.Bytes, f.CPU = requests, bytes, float64(used)/float64(took)

@@ -74,8 +74,10 @@ func pids(processes []*coordtest.Peer) (all []int) {
 	return all
 }
 
-// A weight is what a process has at rest.
-type weight struct{ bytes, goroutines int }
+// A weight is what a process has at rest. The bytes of a peer's are all its heap.
+type weight struct{ heap, stacks, goroutines int }
+
+func (w weight) bytes() int { return w.heap + w.stacks }
 
 // weigh returns what the process has as soon as that has stopped to change.
 func (q *line) weigh(ctx context.Context, p *coordtest.Peer) (weight, error) {
@@ -90,7 +92,7 @@ func steady(ctx context.Context, weigh func() (weight, error)) (w weight, err er
 		if w, err = weigh(); err != nil {
 			return w, err
 		}
-		if w.goroutines == last.goroutines && max(w.bytes, last.bytes)-min(w.bytes, last.bytes) < w.bytes/200 {
+		if w.goroutines == last.goroutines && max(w.bytes(), last.bytes())-min(w.bytes(), last.bytes()) < w.bytes()/200 {
 			same++
 		} else {
 			last, same = w, 0
@@ -109,10 +111,10 @@ func (q *line) weighOnce(ctx context.Context, p *coordtest.Peer) (w weight, err 
 			return w, err
 		}
 		return w, q.await(ctx, func(e coordtest.PeerEvent) bool {
-			n, _ := fmt.Sscanf(e.What, "weighs %d %d", &w.bytes, &w.goroutines)
-			return n == 2
+			n, _ := fmt.Sscanf(e.What, "weighs %d %d %d", &w.heap, &w.stacks, &w.goroutines)
+			return n == 3
 		})
 	}
-	w.bytes, err = resident(p.PID())
+	w.heap, err = resident(p.PID())
 	return w, err
 }

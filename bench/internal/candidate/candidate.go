@@ -98,8 +98,8 @@ func serve(s Settings, connect Connect) error {
 		case "count":
 			say(time.Now(), fmt.Sprint("count ", rotations.Load()))
 		case "weigh":
-			bytes, goroutines := Weigh()
-			say(time.Now(), fmt.Sprint("weighs ", bytes, " ", goroutines))
+			heap, stacks, goroutines := Weigh()
+			say(time.Now(), fmt.Sprint("weighs ", heap, " ", stacks, " ", goroutines))
 		default:
 			return fmt.Errorf("unknown command %q", in.Text())
 		}
@@ -109,13 +109,13 @@ func serve(s Settings, connect Connect) error {
 
 // Weigh returns the bytes of this process that are in use, of its heap and of its stacks, and how
 // many goroutines it has.
-func Weigh() (bytes, goroutines int) {
+func Weigh() (heap, stacks, goroutines int) {
 	for range 3 { // the stacks of goroutines that wait shrink by half each time
 		runtime.GC()
 	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return int(m.HeapAlloc + m.StackInuse), runtime.NumGoroutine()
+	return int(m.HeapAlloc), int(m.StackInuse), runtime.NumGoroutine()
 }
 
 // rotating says that each leader leaves and joins again, and rotations is how often one was

@@ -21,5 +21,5 @@
 //	join X, leave X    the same in the election whose name ends with X, as then do the events
 //	rotate             from now on each leader leaves at once, and joins again; nothing is said
 //	count              asks for "count N": how often one was elected since
-//	weigh              asks for "weighs" with the bytes in use and the number of goroutines
+//	weigh              asks for "weighs" with the bytes in use of the heap and of the stacks, and the number of goroutines
 package candidate
