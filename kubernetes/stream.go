@@ -32,7 +32,7 @@ type stream struct {
 	began   time.Time          // when that was sent
 	open    bool               // it is answered
 	shut    time.Time          // when it was open last, or made
-	failed  error              // why it is not open
+	failed  error              // why it could not be opened; nil if it could when that was tried last
 	late    bool               // it could not be opened for so long that those who wait look meanwhile
 	until   time.Time          // it stays open that long at least
 	anew    bool               // it is to be sent again, for other topics
@@ -40,7 +40,7 @@ type stream struct {
 	version int64              // it has told of what has happened until then
 	from    int64              // but for new topics: of these it is to tell what has happened since
 	echo    int64              // the newest version of the session's own Lease of which it has told
-	proven  time.Time          // when it has told of that Lease last, or was opened anew as it had not, or could not be opened for long
+	proven  time.Time          // when it has told of that Lease last, or was opened anew as it had not, or could not be opened
 }
 
 // reopen has the watch opened anew, with the topics that it has by then. That waits until the request under way is answered, and has
@@ -96,10 +96,10 @@ func (h *hub) run(ctx context.Context, x *stream) {
 		again()
 		h.mu.Lock()
 		meant := x.open && (x.anew || x.behind)
-		if x.open {
-			x.shut = time.Now()
+		if x.failed = err; x.open {
+			x.shut, x.failed = time.Now(), nil
 		}
-		x.open, x.failed = false, err
+		x.open = false
 		x.behind = x.behind || errors.Is(err, errOld)
 		if time.Since(x.began) > o.TTL {
 			pause.Reset()
@@ -149,10 +149,14 @@ func (h *hub) prove(version int64) {
 	defer h.mu.Unlock()
 	old, deaf, failed := h.s.b.o.TTL*3/4, false, error(nil)
 	for _, x := range h.streams {
-		if !x.open && time.Since(x.shut) > old {
-			x.late, x.proven, failed = true, time.Now(), cmp.Or(failed, x.failed) // once it is open, it is given time to tell
-		} else {
-			deaf = deaf || x.label != nameField && x.echo < version && time.Since(x.proven) > old
+		switch late := !x.open && time.Since(x.shut) > old; {
+		case late || !x.open && x.failed != nil:
+			x.proven = time.Now() // once it is open, it is given time to tell
+			if late {
+				x.late, failed = true, cmp.Or(failed, x.failed)
+			}
+		case x.label != nameField && x.echo < version && time.Since(x.proven) > old:
+			deaf = true
 		}
 	}
 	if failed != nil && !h.mute {

@@ -190,42 +190,51 @@ func TestFewWatches(t *testing.T) {
 	})
 }
 
-// A watch that could not be opened for long is not deaf as soon as it is open: it tells of the next renewal.
+// A watch that could not be opened for a while is not deaf: once it is open, it tells of the next renewal.
 func TestWatchOpenedLate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const ttl = 8 * time.Second
-		q := &quietServer{version: 1, watches: make(map[string]*io.PipeWriter), lag: ttl / 20}
-		var said strings.Builder
-		b, err := New(&rest.Config{Host: "https://kubernetes", WrapTransport: func(http.RoundTripper) http.RoundTripper { return q }},
-			&Options{Namespace: "default", TTL: ttl, Logger: slog.New(slog.NewTextHandler(&said, nil))})
-		if err != nil {
-			t.Fatal(err)
+	const ttl = 8 * time.Second
+	for from := ttl; from < ttl*5/4; from += ttl / 16 { // the session is renewed every quarter of the TTL
+		for lasts := ttl / 8; lasts <= 2*ttl; lasts += ttl / 8 {
+			synctest.Test(t, func(t *testing.T) { watchOpenedLate(t, ttl, from, lasts) })
 		}
-		if _, err := b.Session(t.Context()); err != nil {
-			t.Fatal(err)
+	}
+}
+
+func watchOpenedLate(t *testing.T, ttl, from, lasts time.Duration) {
+	q := &quietServer{version: 1, watches: make(map[string]*io.PipeWriter), lag: ttl / 20}
+	var said strings.Builder
+	b, err := New(&rest.Config{Host: "https://kubernetes", WrapTransport: func(http.RoundTripper) http.RoundTripper { return q }},
+		&Options{Namespace: "default", TTL: ttl, Logger: slog.New(slog.NewTextHandler(&said, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Session(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	refuse := func(refuses bool) {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.refuses = refuses
+		for _, w := range q.watches {
+			w.Close()
 		}
-		time.Sleep(ttl)
-		refuse := func(refuses bool) {
-			q.mu.Lock()
-			defer q.mu.Unlock()
-			q.refuses = refuses
-			for _, w := range q.watches {
-				w.Close()
-			}
-			clear(q.watches)
-		}
-		refuse(true)
-		time.Sleep(3 * ttl)
-		refuse(false)
-		time.Sleep(3 * ttl)
-		if open, _ := q.open(); len(open) != 1 {
-			t.Errorf("%d watches are open", len(open))
-		}
-		if err := b.Close(); err != nil {
-			t.Error(err)
-		}
-		if all := said.String(); !strings.Contains(all, "cannot be opened") || strings.Contains(all, "tells of nothing") {
-			t.Errorf("the log says:\n%s", all)
-		}
-	})
+		clear(q.watches)
+	}
+	time.Sleep(from)
+	refuse(true)
+	time.Sleep(lasts)
+	refuse(false)
+	time.Sleep(3 * ttl)
+	if open, _ := q.open(); len(open) != 1 {
+		t.Errorf("%d watches are open", len(open))
+	}
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+	// It is said at a renewal, once that has lasted for three quarters of the TTL.
+	all := said.String()
+	late := strings.Contains(all, "cannot be opened")
+	if late && lasts < ttl*3/4 || !late && lasts > ttl*5/4 || strings.Contains(all, "tells of nothing") {
+		t.Errorf("from %v on no watch could be opened for %v; the log says:\n%s", from, lasts, all)
+	}
 }
