@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
@@ -236,11 +237,35 @@ func TestNesting(t *testing.T) {
 		}
 	}
 
+	// Keys of an application, whose names look like those of members: the address of a network card, an instant, a container.
+	granted, err := operator.Grant(t.Context(), 60)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"001a2b3c4d5e", "1764490251000", "3f4e8b2a9c1d", "1764490251000000"} {
+		for _, lease := range []clientv3.LeaseID{0, granted.ID} {
+			root := fmt.Sprintf("%s-%s-%t", coordtest.Name(t), name, lease != 0)
+			for _, key := range []string{"/all/" + name, "/some/deep/" + name} {
+				if _, err := operator.Put(t.Context(), root+key, "x", clientv3.WithLease(lease)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s := newClient(t, addr).session(t)
+			for _, line := range []string{"/all/leader", "/some"} {
+				if _, err := s.Join(t.Context(), root+line, "y", ""); err != nil {
+					t.Errorf("Join beside %s: %v", name, err)
+				}
+			}
+		}
+	}
+
 	root := coordtest.Name(t)
 	s := newClient(t, addr).session(t)
 	first := join(t, s, root, "first")
-	if _, err := operator.Put(t.Context(), root+"/config", "a record in the wrong place"); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"config", "001a2b3c4d5e", "1764490251000000"} {
+		if _, err := operator.Put(t.Context(), root+"/"+name, "a record in the wrong place"); err != nil {
+			t.Fatal(err)
+		}
 	}
 	foreign(t, operator, root+"/deeper", "x")
 	inLine(t, s, root+"/deeper", 1)

@@ -311,43 +311,51 @@ func (s *session) checkNesting(ctx context.Context, line string) error {
 
 // askNesting is checkNesting for a line that is not known.
 func (s *session) askNesting(ctx context.Context, line string) error {
-	b, folder := s.b, s.b.folder(line)
-	ops := []clientv3.Op{clientv3.OpGet(folder, clientv3.WithPrefix(), clientv3.WithKeysOnly())}
+	folder := s.b.folder(line)
 	var above []string
-	for i := len(folder) - 2; i >= len(b.o.Prefix); i-- {
-		if folder[i] != '/' {
-			continue
-		}
-		parent := folder[:i+1]
-		above = append(above, parent)
-		// A sample is enough: the folder of an election holds only members, whose names
-		// are hexadecimal.
-		ops = append(ops, clientv3.OpGet(parent+"0", clientv3.WithRange(parent+"g"), clientv3.WithLimit(256), clientv3.WithKeysOnly()))
-	}
-	resp, err := s.read(ctx, ops...)
-	if errors.Is(err, backend.ErrDenied) && len(above) > 0 { // this user may not see what is above
-		above, ops = nil, ops[:1]
-		resp, err = s.read(ctx, ops...)
-	}
-	if err != nil {
-		return err
-	}
-	for _, kv := range rangeOf(resp, 0).Kvs {
-		// An answer without values does not say which keys have a lease, so the name
-		// decides.
-		inner, name := path.Split(string(kv.Key[len(folder):]))
-		if inner != "" && anyMember.MatchString(name) {
-			return nested(line, line+"/"+strings.TrimSuffix(inner, "/"))
+	for i := len(folder) - 2; i >= len(s.b.o.Prefix); i-- {
+		if folder[i] == '/' {
+			above = append(above, folder[:i+1])
 		}
 	}
-	for i, parent := range above {
-		for _, kv := range rangeOf(resp, 1+i).Kvs {
-			if anyMember.Match(kv.Key[len(parent):]) {
-				return nested(strings.TrimSuffix(parent, "/"), line)
+	read := func(how ...clientv3.OpOption) (*clientv3.TxnResponse, error) {
+		ops := []clientv3.Op{clientv3.OpGet(folder, append(how, clientv3.WithPrefix())...)}
+		for _, parent := range above {
+			// A sample is enough: the folder of an election holds only members, whose names
+			// are hexadecimal.
+			ops = append(ops, clientv3.OpGet(parent+"0", append(how, clientv3.WithRange(parent+"g"), clientv3.WithLimit(256))...))
+		}
+		return s.read(ctx, ops...)
+	}
+	find := func(resp *clientv3.TxnResponse, member func(name string, lease int64) bool) error {
+		for _, kv := range rangeOf(resp, 0).Kvs {
+			inner, name := path.Split(string(kv.Key[len(folder):]))
+			if inner != "" && member(name, kv.Lease) {
+				return nested(line, line+"/"+strings.TrimSuffix(inner, "/"))
 			}
 		}
+		for i, parent := range above {
+			for _, kv := range rangeOf(resp, 1+i).Kvs {
+				if member(string(kv.Key[len(parent):]), kv.Lease) {
+					return nested(strings.TrimSuffix(parent, "/"), line)
+				}
+			}
+		}
+		return nil
 	}
-	return nil
+	resp, err := read(clientv3.WithKeysOnly())
+	if errors.Is(err, backend.ErrDenied) && len(above) > 0 { // this user may not see what is above
+		above = nil
+		resp, err = read(clientv3.WithKeysOnly())
+	}
+	if err != nil || find(resp, func(name string, _ int64) bool { return anyMember.MatchString(name) }) == nil {
+		return err
+	}
+	// A name alone may deceive, and an answer without values does not say which keys have a lease.
+	if resp, err = read(); err != nil {
+		return err
+	}
+	return find(resp, isMember)
 }
 
 func nested(outer, inner string) error {

@@ -23,11 +23,18 @@ var (
 	// ourMember is the name of a member of ours: hex(lease), a number if the session has
 	// joined the same line again, and what says that it is shared.
 	ourMember = regexp.MustCompile(`^5ecc[0-9a-f]{12}(-[0-9]+)?(-shared)?$`)
-	// anyMember is the name of a member of any client: of ours, and of those whose lease ID etcd has chosen. That is in
-	// hexadecimal, without leading zeros: 15 bits of the server's ID, which may be 0, 40 of the time when it started, in
-	// milliseconds, and 8 of a counter that goes on into these (pkg/idutil of etcd).
+	// anyMember is what the name of a member of any client looks like: of ours, and of those whose lease ID etcd has chosen. That is
+	// in hexadecimal, without leading zeros: 15 bits of the server's ID, which may be 0, 40 of the time when it started, in
+	// milliseconds, and 8 of a counter that goes on into these (pkg/idutil of etcd). Times, addresses of network cards and short IDs
+	// of containers look like that, too; see [isMember].
 	anyMember = regexp.MustCompile(`^[0-9a-f]{12,16}(-[0-9]+)?(-shared)?$`)
 )
+
+// isMember reports whether the name is that of a member, if it is that of a key with the lease: of ours, or of etcd's own elections, which
+// name their members after the lease.
+func isMember(name string, lease int64) bool {
+	return ourMember.MatchString(name) || lease != 0 && name == memberKey(lease, 1, false)
+}
 
 // record returns the key of a record, or of an election's header.
 func (b *Backend) record(name string) string { return b.o.Prefix + name }
@@ -80,10 +87,11 @@ func isShared(key string) bool { return strings.HasSuffix(key, sharedSuffix) }
 
 // memberOf returns the member that kv is, or false if it is no member of the line. Members
 // stand directly in the folder. A key there without a lease, whose name is not like that
-// of a member, is a record that somebody has put in the wrong place.
+// of a member of ours, is a record that somebody has put in the wrong place: no other client pins
+// a member. If the answer does not show leases, it may also be a foreign member.
 func (b *Backend) memberOf(line string, kv *mvccpb.KeyValue) (backend.Member, bool) {
 	rest, ok := strings.CutPrefix(string(kv.Key), b.folder(line))
-	if !ok || rest == "" || strings.Contains(rest, "/") || kv.Lease == 0 && !anyMember.MatchString(rest) {
+	if !ok || rest == "" || strings.Contains(rest, "/") || kv.Lease == 0 && !ourMember.MatchString(rest) {
 		return backend.Member{}, false
 	}
 	return backend.Member{

@@ -39,7 +39,7 @@ func (s *session) Lines(ctx context.Context) (map[string]int, error) {
 		path := strings.TrimPrefix(string(kv.Key), s.b.o.Prefix)
 		at := max(strings.LastIndexByte(path, '/'), 0)
 		if line := path[:at]; backend.CheckName(line) == nil {
-			if _, ok := s.b.memberOf(line, kv); ok {
+			if _, ok := s.b.memberOf(line, kv); ok || anyMember.MatchString(path[at+1:]) { // leases are not shown
 				lines[line]++
 			}
 		}
