@@ -114,12 +114,12 @@ func (s *session) removeGhosts() (failed error) {
 	s.mu.Lock()
 	abandoned := maps.Clone(s.ghosts.abandoned)
 	s.mu.Unlock()
-	entries, begun := make(map[string]entry, len(abandoned)), time.Now()
+	entries := make(map[string]entry, len(abandoned))
 	for some := range slices.Chunk(slices.Collect(maps.Keys(abandoned)), maxOps) {
 		failed = errors.Join(failed, s.readEach(s.Context(), s.attempt, some, entries))
 	}
 	for key, e := range entries {
-		err := e.denied
+		begun, err := time.Now(), e.denied // not when the first of many was read
 		if e.pair != nil {
 			err = s.removeGhost(e.pair)
 		}
