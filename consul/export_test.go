@@ -45,6 +45,11 @@ func ReplayJoin(ctx context.Context, s backend.Session, m backend.Member) error 
 	return err
 }
 
+// LeaveTogether removes the members in one request. It reports which of them are known to have gone.
+func LeaveTogether(ctx context.Context, s backend.Session, ms ...backend.Member) []bool {
+	return unwrap(s).leaveTogether(ctx, ms)
+}
+
 // CountRequests counts all requests that b sends from now on. It must be called
 // before the first.
 func CountRequests(b *Backend) *atomic.Int64 {

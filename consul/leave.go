@@ -54,23 +54,25 @@ func (s *session) leaveAlone(ctx context.Context, m backend.Member) error {
 }
 
 // leaveTogether removes all of the members, if none has been changed by others; see [kit.Leaves]. If the
-// answer is lost, the same transaction is sent again: it is no error that there is no such key.
+// answer is lost, it tries again: it is no error that there is no such key.
 func (s *session) leaveTogether(ctx context.Context, ms []backend.Member) (gone []bool) {
 	ctx = urgent(ctx)
-	var ops []*api.KVTxnOp
 	keys := make([]string, len(ms))
 	for i, m := range ms {
 		if !s.owns(m) {
 			return nil
 		}
 		keys[i] = s.b.o.folder(m.Line) + m.Key
-		ops = append(ops, s.removal(m, keys[i], s.changeOf(keys[i], m.Position))...)
-	}
-	if len(ops) > maxOps {
-		return nil
 	}
 	refused := true
 	err := s.retry(ctx, func(ctx context.Context) error {
+		var ops []*api.KVTxnOp // anew each time: a mark names the session of Consul, and that may be another one by now
+		for i, m := range ms {
+			ops = append(ops, s.removal(m, keys[i], s.changeOf(keys[i], m.Position))...)
+		}
+		if refused = len(ops) > maxOps; refused {
+			return nil
+		}
 		r, err := s.b.c.write(ctx, ops...)
 		refused = err == nil && len(r.errs) > 0
 		return err

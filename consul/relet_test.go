@@ -293,6 +293,55 @@ func TestGhostsForgotten(t *testing.T) {
 	}
 }
 
+// A leader leaves a long line together with others, and no answer comes while Consul changes its leader twice. What is sent then names no
+// session of Consul that has ended, so the session does not believe that its own has.
+func TestLeaveTogetherWhileLeadersChange(t *testing.T) {
+	t.Parallel()
+	var s backend.Session
+	var l *led
+	var leaving atomic.Bool
+	l = ledBy(t, server(t), time.Minute, "first", func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if kindOf(req) != "PUT /v1/txn" || !leaving.Swap(false) {
+			return next.RoundTrip(req)
+		}
+		for _, leader := range []string{"second", "third"} {
+			l.leader.Store(leader)
+			if err := consul.Renew(s); err != nil {
+				t.Error(err)
+			}
+		}
+		return nil, errors.New("the request is lost")
+	})
+	s = sessionOf(t, l.Backend)
+	name := coordtest.Name(t)
+	var ms []backend.Member
+	for range 8 {
+		ms = append(ms, join(t, s, name, ""))
+	}
+	const first = 5 // of those that stay; it has seen a long line, so it leaves a mark
+	if _, err := s.Ahead(t.Context(), ms[first]); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range ms[:first] {
+		if err := s.Leave(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p, err := s.Ahead(t.Context(), ms[first]); err != nil || !p.First {
+		t.Fatalf("the first member stands at %+v, %v", p, err)
+	}
+	leaving.Store(true)
+	if gone := consul.LeaveTogether(t.Context(), s, ms[first:]...); len(gone) != len(ms)-first {
+		t.Errorf("%v of them have gone together", gone)
+	}
+	if err := s.Err(); err != nil {
+		t.Fatalf("the session has ended because of %v", err)
+	}
+	if left := members(t, server(t), name); len(left) > 0 {
+		t.Errorf("%q stand", left)
+	}
+}
+
 // If two renewals are on their way at a change of leader, they create one fresh session.
 func TestRenewalsMeetOneChangeOfLeader(t *testing.T) {
 	t.Parallel()
