@@ -155,8 +155,10 @@ func TestSickAgent(t *testing.T) {
 				s := sessionOf(t, b)
 				m := join(t, s, coordtest.Name(t), "")
 				w := watchPlace(t, s, m)
-				for under.Load() < 2 { // for the member, and for the header
-					time.Sleep(time.Millisecond)
+				for began := within(t, time.Minute); under.Load() < 2; time.Sleep(time.Millisecond) { // for the member, and for the header
+					if began.Err() != nil {
+						t.Fatal("the first agent has no queries under way")
+					}
 				}
 
 				watch := calm.Start(t)
