@@ -222,7 +222,7 @@ func (p *pair) drop(line string) {
 var either = []int{0, 1}
 
 // restless says why a waiter costs something at rest.
-const restless = "a composite cannot watch places, so each waiter looks again once in a session time"
+const restless = "a member of a composite may have to wait on either coordinator, so each waiter looks again once in a session time"
 
 // costs says what a lock and a handover may cost: to lead by both, a client reads and writes on each what it needs to
 // stand there and to have one token, some 30 requests and some 20, as these meet; then it only reads where the election is.

@@ -445,3 +445,19 @@ func TestCutoverOutOfTimeAfterTheSeal(t *testing.T) {
 		w.do(op.Finish, migrate.Moved)
 	})
 }
+
+// Candidates that wait on the old coordinator learn of the seal from the one in front, and not only when they look again
+// after a session time: nobody would lead if the leader went meanwhile.
+func TestWaitersFollowTheSeal(t *testing.T) {
+	inWorld(t, func(w *world) {
+		op, a := w.underway(onBoth, "a")
+		rest := []*process{w.start(onBoth, "b"), w.start(onBoth, "c")}
+		w.until("all stand on the old one", ttl, func() bool { return len(w.c[0].Members(election)) == 3 })
+		time.Sleep(time.Second)
+		w.do(op.Cutover, migrate.Moved)
+		w.until("all stand on the new one", ttl/4, func() bool { return len(w.c[1].Members(election)) == 3 })
+		for _, p := range append(rest, a) {
+			p.end()
+		}
+	})
+}

@@ -96,8 +96,9 @@
 // from N, and so every process of this backend from leading.
 //
 // A composite that is first on O and cannot get N within [Options] Patience gives O back and joins
-// at the end, so that clients of O alone also get their turn. Candidates that wait on O when it is
-// sealed join N after their slow re-check, not in the order in which they stood.
+// at the end, so that clients of O alone also get their turn. When O is
+// sealed, the first of the candidates that wait there learns of it at once and joins N; its exit tells
+// the next. If one of them stands still, those behind it join N after their slow re-check.
 //
 // For the status, a process of this backend marks each of its members: an ephemeral member in the
 // line E.migrate-both of the same coordinator has the marked member's position as its value. So the

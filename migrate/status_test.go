@@ -94,6 +94,7 @@ func TestStatusAfterCutover(t *testing.T) {
 		op, a := w.underway(onBoth, "a")
 		b := w.start(onBoth, "b")
 		time.Sleep(time.Second)
+		b.sub[0].Delay(time.Millisecond, time.Second) // it learns of the seal later
 		w.do(op.Cutover, migrate.Moved)
 		w.shows(op, migrate.Moved, "b-both:both | a-both:both", "b-both (n_0000000001) is on its way", "when it suits: a-both")
 		w.refuses(op.Finish, migrate.ErrRefused, "by themselves", "b-both")

@@ -1,7 +1,9 @@
 package composite
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
@@ -211,7 +213,25 @@ func (s *session) sealing(ctx context.Context, c *candidacy) bool {
 }
 
 // WatchPlace waits for the member in front, and asks again once in a session time, because m may
-// have to wait on either coordinator; see [backend.Session].
+// have to wait on either coordinator; see [backend.Session]. A candidacy that waits in the line that it has joined
+// wakes, too, when the one in front is pinned: then the election moves, and who leaves the line tells the next.
 func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
-	return again.WatchPlace(ctx, s, m, p)
+	c := s.owned(m)
+	front, sd := untag(p.Ahead)
+	if c == nil || p.First || sd != c.now().side() {
+		return again.WatchPlace(ctx, s, m, p)
+	}
+	part, err := s.use(sd)
+	if err == nil {
+		there := *p
+		there.Ahead = front
+		err = again.ForAWhile(ctx, s, backoff.JitterOf(ctx), func(ctx context.Context) error {
+			return part.WatchPlace(ctx, c.now().at[sd], &there)
+		})
+	}
+	if err != nil && !errors.Is(err, backend.ErrSealed) && !errors.Is(err, backend.ErrNotMember) && !errors.Is(err, backend.ErrDenied) {
+		s.told("watch place", m.Line, &err)
+		return err
+	}
+	return cmp.Or(again.Ahead(ctx, s, m, p), err)
 }
