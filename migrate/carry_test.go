@@ -284,7 +284,7 @@ func TestLateHandCarriesNothingOver(t *testing.T) {
 			p.end()
 			m, raw := w.raw(0, "leader")
 			w.seals(raw, m, id)
-			held, goOn := make(chan struct{}), make(chan struct{})
+			held, goOn := make(chan struct{}, 1), make(chan struct{})
 			slow := migrate.New(w.c[0].Client("slow"), late{w.c[1].Client("slow"), held, goOn}, &migrate.Options{From: oldURL, To: newURL})
 			defer slow.Close()
 			w.wg.Go(func() { slow.Finish(w.ctx, election) })
