@@ -145,7 +145,8 @@
 // since. What such a client has written stays. Where Finish cannot know, it names the record, and a
 // person decides: one that may have been carried over and deleted since goes along if [Options]
 // Carry names it; one that To has with another value, from when E was there before, must be copied.
-// Until then processes of this backend read From's. A record that a leader of this backend guards
+// Until then processes of this backend read From's. One that the cutover did not even announce, and that To does
+// not have, goes along: that a client of To alone has made it since, and deleted it, cannot be seen. A record that a leader of this backend guards
 // for the first time after the cutover is carried over by that write.
 //
 // # Two names of one coordinator

@@ -138,7 +138,40 @@ func TestFinishReplacesOlderValue(t *testing.T) {
 				if r := w.c[1].Record(record + ".migrate-home"); strings.Contains(string(r.Value), "over") {
 					t.Errorf("the note is still %s", r.Value)
 				}
+				w.writesAlone(record, "4")
+				w.reads(onBoth, "4")
 			})
 		}
 	}
+}
+
+// Once Finish is done, processes with both read what is on the new coordinator, also if a leader of that alone
+// wrote it after a cutover that could not carry the record over.
+func TestFinishSaysWhichCounts(t *testing.T) {
+	inWorld(t, func(w *world) {
+		op, p := w.underway(onBoth, "p")
+		w.guardsAs(p, record, "1")
+		w.leavesBehind(op, p, record+".migrate-home")
+		w.writesAlone(record, "2")
+		w.do(op.Finish, migrate.Moved)
+		w.reads(onNew, "2")
+		w.keepsNewer(record, "2")
+	})
+}
+
+// A record that goes with the election, as the new coordinator says, is named although nothing on the old one says so.
+func TestFinishNamesAnOlderValue(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.writes(0, election+".migrate-records", `{"election":"`+election+`","records":["`+record+`"]}`)
+		w.writes(0, record, "2")
+		w.writes(1, record, "1")
+		w.writes(1, record+".migrate-home", `{"record":"`+record+`","election":"`+election+`","migration":"earlier"}`)
+		op, p := w.underway(onBoth, "p")
+		w.do(op.Cutover, migrate.Moved)
+		p.end()
+		w.refuses(op.Finish, migrate.ErrRefused, record)
+		w.writes(1, record, "2")
+		w.do(w.chooses([]string{record}, false).Finish, migrate.Moved)
+		w.reads(onBoth, "2")
+	})
 }

@@ -16,7 +16,7 @@ import (
 // CarryLate carries over the records of the election's list, and its history, that the cutover has
 // left behind; id is that of the migration. Clients of To alone may lead by now, and they know no
 // notes. So CarryLate changes a record on To only if nobody has written it since it was to be carried
-// over. It returns what must stay on From, and why. chosen are records that an operator has named: these
+// over, as far as can be seen: who has made one that was not announced, and deleted it, leaves no trace. It returns what must stay on From, and why. chosen are records that an operator has named: these
 // it carries over also if they may have been deleted on To.
 func CarryLate(ctx context.Context, from, to backend.Session, election, id string, chosen []string) (Left, error) {
 	g, err := along.Read(ctx, from, election)
@@ -29,7 +29,7 @@ func CarryLate(ctx context.Context, from, to backend.Session, election, id strin
 	}
 	var left Left
 	for _, name := range all {
-		l := late{from, to, along.Note{Record: name, Election: election, Migration: id}, slices.Contains(g.Unclaimed, name), slices.Contains(chosen, name)}
+		l := late{from, to, along.Note{Record: name, Election: election, Migration: id}, slices.Contains(g.Unclaimed, name), g.Has(name), slices.Contains(chosen, name)}
 		err := again.Try(ctx, written, func() error { return l.carry(ctx) })
 		switch {
 		case along.Stays(err):
@@ -60,34 +60,37 @@ type late struct {
 	from, to  backend.Session
 	want      along.Note
 	unclaimed bool // nothing says that it goes with the election
+	always    bool // a note is written also if there is no record on either
 	chosen    bool
 }
 
-// carry carries the record over if that is still to be done, or says why it must stay.
+// carry carries the record over if that is still to be done, or says why it must stay. When it is done, the note says that To's
+// record counts, so that processes with both read what those with To alone write.
 func (l late) carry(ctx context.Context) error {
 	r, err := readCarried(ctx, l.from, l.to, l.want)
 	if err != nil || r.note == l.want {
 		return err
 	}
-	announced, exists, stands := r.note.Announces(l.want), r.from.Version != backend.Absent, r.to.Version != backend.Absent
+	announced, goes := r.note.Announces(l.want), r.note.Election == l.want.Election
+	stands := r.to.Version != backend.Absent
+	same := stands == (r.from.Version != backend.Absent) && bytes.Equal(r.from.Value, r.to.Value)
 	switch {
 	case announced && r.note.Over != r.to.Version: // carried over already
-		_, err := l.want.Write(ctx, l.to, r.at, backend.Member{})
-		return err
-	case !stands && !exists:
-		return nil
-	case l.unclaimed && (announced || !stands):
+	case l.unclaimed && !same && (goes || !stands):
 		return along.Unclaimed(l.want.Election, l.want.Record)
-	case l.unclaimed:
+	case l.unclaimed, !goes && r.note.Election != "", same && !stands && !l.always:
 		return nil
+	case same: // an operator has copied it, or there is nothing to copy
 	case announced && !stands && !l.chosen:
 		// To had none when it was announced, so it looks the same whether it was never carried over, or was, and has been deleted.
 		return fmt.Errorf("%w record: it may have been carried over already, and deleted there since; if it was not, say that it is to be carried over", backend.ErrInvalid)
 	case announced, !stands:
 		return r.carry(ctx, l.to, backend.Member{}, l.want)
-	case r.note.Election == l.want.Election && !(exists && bytes.Equal(r.from.Value, r.to.Value)):
+	case goes:
 		// It was there when the election was, and nothing says whether it has been written since the cutover.
-		return fmt.Errorf("%w record: the one on the new coordinator is of an earlier migration, or was written since; copy it, if it is the older one", backend.ErrInvalid)
+		return fmt.Errorf("%w record: the one on the new coordinator is of an earlier migration, or was written since; make it what the old one is, if it is the older one", backend.ErrInvalid)
 	}
-	return nil // somebody has written it there since the cutover
+	// To's record counts: otherwise this was written there since the cutover.
+	_, err = l.want.Write(ctx, l.to, r.at, backend.Member{})
+	return err
 }
