@@ -170,6 +170,7 @@ func TestFinishNamesAnOlderValue(t *testing.T) {
 		w.do(op.Cutover, migrate.Moved)
 		p.end()
 		w.refuses(op.Finish, migrate.ErrRefused, record)
+		w.refuses(w.chooses([]string{record}, false).Finish, migrate.ErrRefused, "copy the newer one")
 		w.writes(1, record, "2")
 		w.do(w.chooses([]string{record}, false).Finish, migrate.Moved)
 		w.reads(onBoth, "2")

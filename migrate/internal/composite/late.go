@@ -88,7 +88,7 @@ func (l late) carry(ctx context.Context) error {
 		return r.carry(ctx, l.to, backend.Member{}, l.want)
 	case goes:
 		// It was there when the election was, and nothing says whether it has been written since the cutover.
-		return fmt.Errorf("%w record: the one on the new coordinator is of an earlier migration, or was written since; make it what the old one is, if it is the older one", backend.ErrInvalid)
+		return fmt.Errorf("%w record: the one on the new coordinator is of an earlier migration, or was written since; copy the newer one over the other", backend.ErrInvalid)
 	}
 	// To's record counts: otherwise this was written there since the cutover.
 	_, err = l.want.Write(ctx, l.to, r.at, backend.Member{})
