@@ -95,10 +95,10 @@
 // wait behind the gate. Stop a client that stands there in front of the leader: it keeps the leader
 // from N, and so every process of this backend from leading.
 //
-// A composite that is first on O and cannot get N within [Options] Patience gives O back and joins
-// at the end, so that clients of O alone also get their turn. When O is
-// sealed, the first of the candidates that wait there learns of it at once and joins N; its exit tells
-// the next. If one of them stands still, those behind it join N after their slow re-check.
+// A composite that is first on O and cannot get N within [Options] Patience gives O back and joins at
+// the end, so that clients of O alone also get their turn. When O is sealed, the first of the
+// candidates that wait there learns of it at once and joins N; its exit tells the next. If one of them
+// stands still, those behind it join N after their slow re-check.
 //
 // For the status, a process of this backend marks each of its members: an ephemeral member in the
 // line E.migrate-both of the same coordinator has the marked member's position as its value. So the
@@ -141,13 +141,14 @@
 // write there is the last.
 //
 // If a record could not be carried over, because a right was missing or From could not be reached,
-// Finish does it, where it is sure that no client of To alone has written or deleted the record
-// since. What such a client has written stays. Where Finish cannot know, it names the record, and a
-// person decides: one that may have been carried over and deleted since goes along if [Options]
-// Carry names it; one that To has with another value, from when E was there before, must be copied.
-// Until then processes of this backend read From's. One that the cutover did not even announce, and that To does
-// not have, goes along: that a client of To alone has made it since, and deleted it, cannot be seen. A record that a leader of this backend guards
-// for the first time after the cutover is carried over by that write.
+// Finish does it, where it is sure that no client of To alone has written or deleted the record since.
+// Where Finish cannot know, it names the record, and a person decides: one that may have been carried
+// over and deleted since goes along if [Options] Carry names it; one that To has with another value,
+// which such a client has written or which is from when E was there before, must be made the same on
+// both. Until then processes of this backend read From's. One that the cutover did not even announce,
+// and that To does not have, goes along: that a client of To alone has made it since, and deleted it,
+// cannot be seen. A record that a leader of this backend guards for the first time after the cutover
+// is carried over by that write.
 //
 // # Two names of one coordinator
 //

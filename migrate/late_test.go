@@ -145,17 +145,33 @@ func TestFinishReplacesOlderValue(t *testing.T) {
 	}
 }
 
-// Once Finish is done, processes with both read what is on the new coordinator, also if a leader of that alone
-// wrote it after a cutover that could not carry the record over.
+// A leader of the new coordinator alone writes a record that the cutover could not carry over. Nobody can know that it is
+// not an older one, so Finish names it. Once both are the same, and Finish is done, processes with both read the new one.
 func TestFinishSaysWhichCounts(t *testing.T) {
 	inWorld(t, func(w *world) {
 		op, p := w.underway(onBoth, "p")
 		w.guardsAs(p, record, "1")
 		w.leavesBehind(op, p, record+".migrate-home")
 		w.writesAlone(record, "2")
+		w.refuses(op.Finish, migrate.ErrRefused, record, "copy the newer one")
+		w.writes(0, record, "2")
 		w.do(op.Finish, migrate.Moved)
+		w.writesAlone(record, "3")
+		w.keepsNewer(record, "3")
+	})
+}
+
+// A record that goes with another election on the new coordinator stays as it is, and is named.
+func TestFinishLeavesRecordsOfOthers(t *testing.T) {
+	inWorld(t, func(w *world) {
+		op, p := w.underway(onBoth, "p")
+		w.guardsAs(p, record, "1")
+		w.leavesBehind(op, p, record)
+		w.writes(1, record, "2")
+		w.writes(1, record+".migrate-home", `{"record":"`+record+`","election":"another","migration":""}`)
+		w.refuses(op.Finish, migrate.ErrRefused, record, `"another"`)
+		w.do(w.chooses(nil, true).Finish, migrate.Moved)
 		w.reads(onNew, "2")
-		w.keepsNewer(record, "2")
 	})
 }
 

@@ -133,8 +133,7 @@ func Claim(ctx context.Context, part backend.Session, election string, m backend
 	case err != nil || n.Election == election:
 		return err
 	case at != backend.Absent:
-		return fmt.Errorf("%w record %s: %s says that it goes with the election %q; if it does not, delete that record",
-			backend.ErrInvalid, name, naming.Beside(name, noteSuffix), n.Election)
+		return Other(name, n.Election)
 	}
 	_, err = Note{Record: name, Election: election}.Write(ctx, part, at, m)
 	return err
@@ -189,6 +188,12 @@ func Goes(ctx context.Context, part backend.Session, election string, m backend.
 func Unclaimed(election, name string) error {
 	return fmt.Errorf("%w record %s: it is in the list of %s, and no record %s says that it goes with that election",
 		backend.ErrInvalid, name, election, naming.Beside(name, noteSuffix))
+}
+
+// Other returns the error for a record whose note says that it goes with another election.
+func Other(name, election string) error {
+	return fmt.Errorf("%w record %s: %s says that it goes with the election %q; if it does not, delete that record",
+		backend.ErrInvalid, name, naming.Beside(name, noteSuffix), election)
 }
 
 // Stays reports whether a record cannot be carried over, or noted, however often that is tried.

@@ -78,19 +78,21 @@ func (l late) carry(ctx context.Context) error {
 	case announced && r.note.Over != r.to.Version: // carried over already
 	case l.unclaimed && !same && (goes || !stands):
 		return along.Unclaimed(l.want.Election, l.want.Record)
-	case l.unclaimed, !goes && r.note.Election != "", same && !stands && !l.always:
+	case l.unclaimed, same && !stands && !l.always:
 		return nil
+	case !goes && r.note.Election != "":
+		return along.Other(l.want.Record, r.note.Election)
 	case same: // an operator has copied it, or there is nothing to copy
 	case announced && !stands && !l.chosen:
 		// To had none when it was announced, so it looks the same whether it was never carried over, or was, and has been deleted.
 		return fmt.Errorf("%w record: it may have been carried over already, and deleted there since; if it was not, say that it is to be carried over", backend.ErrInvalid)
 	case announced, !stands:
 		return r.carry(ctx, l.to, backend.Member{}, l.want)
-	case goes:
-		// It was there when the election was, and nothing says whether it has been written since the cutover.
+	default:
+		// It may have been there when the election was, and nothing says whether it has been written since the cutover.
 		return fmt.Errorf("%w record: the one on the new coordinator is of an earlier migration, or was written since; copy the newer one over the other", backend.ErrInvalid)
 	}
-	// To's record counts: otherwise this was written there since the cutover.
+	// To's record counts.
 	_, err = l.want.Write(ctx, l.to, r.at, backend.Member{})
 	return err
 }
