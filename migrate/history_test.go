@@ -50,3 +50,16 @@ func TestHistoryFollows(t *testing.T) {
 		}
 	})
 }
+
+// A history that a leader of the new coordinator alone has begun, since the cutover could not carry over the old one, is
+// in nobody's way.
+func TestHistoryBeginsAnew(t *testing.T) {
+	inWorld(t, func(w *world) {
+		op, p := w.underway(onBoth, "p")
+		w.guardsAs(p, record, "1")
+		w.writes(0, election+".history", "[]")
+		w.leavesBehind(op, p, election+".history.migrate-home")
+		w.writes(1, election+".history", "[ ]")
+		w.do(op.Finish, migrate.Moved)
+	})
+}

@@ -41,7 +41,7 @@ func (s unwritableSession) Delete(ctx context.Context, name string, cond *backen
 }
 
 // leavesBehind ends a cutover whose leader p has crashed after the seal, without the right to a record
-// on the new coordinator. Finish names the record that was guarded.
+// on the new coordinator. Finish names the record.
 func (w *world) leavesBehind(op *migrate.Backend, p *process, denied string) {
 	w.t.Helper()
 	id := w.do(op.Status, migrate.Begun).ID
@@ -50,7 +50,7 @@ func (w *world) leavesBehind(op *migrate.Backend, p *process, denied string) {
 	w.seals(raw, m, id)
 	poor := migrate.New(w.c[0].Client("poor"), unwritable{w.c[1].Client("poor"), denied}, &migrate.Options{From: oldURL, To: newURL})
 	defer poor.Close()
-	w.refuses(poor.Finish, migrate.ErrRefused, record)
+	w.refuses(poor.Finish, migrate.ErrRefused, strings.TrimSuffix(denied, ".migrate-home"))
 }
 
 // What a cutover could not carry over, without the right to, is named by finish, and carried over when

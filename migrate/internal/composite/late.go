@@ -60,7 +60,7 @@ type late struct {
 	from, to  backend.Session
 	want      along.Note
 	unclaimed bool // nothing says that it goes with the election
-	always    bool // a note is written also if there is no record on either
+	always    bool // it matters which counts, also if there is none yet: it is not the history
 	chosen    bool
 }
 
@@ -88,11 +88,11 @@ func (l late) carry(ctx context.Context) error {
 		return fmt.Errorf("%w record: it may have been carried over already, and deleted there since; if it was not, say that it is to be carried over", backend.ErrInvalid)
 	case announced, !stands:
 		return r.carry(ctx, l.to, backend.Member{}, l.want)
-	default:
+	case goes, l.always:
 		// It may have been there when the election was, and nothing says whether it has been written since the cutover.
 		return fmt.Errorf("%w record: the one on the new coordinator is of an earlier migration, or was written since; copy the newer one over the other", backend.ErrInvalid)
 	}
-	// To's record counts.
+	// To's record counts, also a history that has begun anew there.
 	_, err = l.want.Write(ctx, l.to, r.at, backend.Member{})
 	return err
 }
