@@ -142,8 +142,8 @@
 //
 // If a record could not be carried over, because a right was missing or From could not be reached,
 // Finish does it, where it is sure that no client of To alone has written or deleted the record since.
-// Where Finish cannot know, it names the record, and a person decides: one that may have been carried
-// over and deleted since goes along if [Options] Carry names it; one that To has with another value,
+// Where Finish cannot know, it names the record, and a person decides: one that may have been on To
+// and deleted since goes along if [Options] Carry names it; one that To has with another value,
 // which such a client has written or which is from when E was there before, must be made the same on
 // both. Until then processes of this backend read From's. One that the cutover did not even announce,
 // and that To does not have, goes along: that a client of To alone has made it since, and deleted it,

@@ -192,3 +192,23 @@ func TestFinishNamesAnOlderValue(t *testing.T) {
 		w.reads(onBoth, "2")
 	})
 }
+
+// A leader of the new coordinator alone deletes an older value, which the cutover could not replace. What the old one has comes
+// back only if an operator says so.
+func TestFinishKeepsOlderValueDeleted(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.writes(1, record, "0")
+		w.writes(1, record+".migrate-home", `{"record":"`+record+`","election":"`+election+`","migration":"earlier"}`)
+		op, p := w.underway(onBoth, "p")
+		w.guardsAs(p, record, "1")
+		w.leavesBehind(op, p, record+".migrate-home")
+		n := w.start(onNew, "n")
+		w.leads(n)
+		w.deletes(n.b, n.term.Member())
+		n.end()
+		w.refuses(op.Finish, migrate.ErrRefused, record, "deleted")
+		w.reads(onNew, "")
+		w.do(w.chooses([]string{record}, false).Finish, migrate.Moved)
+		w.reads(onNew, "1")
+	})
+}

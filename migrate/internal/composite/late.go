@@ -83,9 +83,9 @@ func (l late) carry(ctx context.Context) error {
 	case !goes && r.note.Election != "":
 		return along.Other(l.want.Record, r.note.Election)
 	case same: // an operator has copied it, or there is nothing to copy
-	case announced && !stands && !l.chosen:
-		// To had none when it was announced, so it looks the same whether it was never carried over, or was, and has been deleted.
-		return fmt.Errorf("%w record: it may have been carried over already, and deleted there since; if it was not, say that it is to be carried over", backend.ErrInvalid)
+	case goes && !stands && !l.chosen:
+		// It looks the same whether it was never there since it was noted, or was, and has been deleted.
+		return fmt.Errorf("%w record: it may have been there already, from an earlier migration or this one, and deleted there since; if it was not, say that it is to be carried over", backend.ErrInvalid)
 	case announced, !stands:
 		return r.carry(ctx, l.to, backend.Member{}, l.want)
 	case goes, l.always:
