@@ -256,6 +256,7 @@ func (s *session) enlist(ctx context.Context, m backend.Member, target string) (
 		s.mu.Lock()
 		known = slices.Contains(mine.guarded, target)
 		mine.pending[target]++
+		mine.listed = true
 		s.mu.Unlock()
 	}
 	settle = func() {
@@ -320,7 +321,7 @@ func (s *session) unlist(ctx context.Context, m backend.Member, mine *own) {
 	mine.listing.Lock()
 	defer mine.listing.Unlock()
 	s.mu.Lock()
-	none := len(mine.guarded) == 0
+	none := !mine.listed
 	mine.guarded = nil // a write that begins before m has gone is listed anew
 	s.mu.Unlock()
 	if none {

@@ -508,16 +508,6 @@ func TestEmptyRecords(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, sharedKubernetes(t), kubernetes.Options{Prefix: coordtest.Name(t)})
 	s := c.live(t)
-	goes := func(name string) {
-		t.Helper()
-		path := leases + "/" + kubernetes.RecordName(c.Backend, name)
-		for end := time.Now().Add(time.Minute); do(t.Context(), c.admin, http.MethodGet, path, "", nil) == nil; time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Errorf("the record %s stays", name)
-				return
-			}
-		}
-	}
 	m := join(t, s, "e", "x")
 	guarded := &backend.If{Member: m}
 	if _, err := s.Put(t.Context(), "r", nil, guarded); err != nil {
@@ -533,7 +523,7 @@ func TestEmptyRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"r", "refused", "e"} {
-		goes(name)
+		goes(t, c, name)
 	}
 	n := join(t, s, "e", "x")
 	gone := n
@@ -541,7 +531,35 @@ func TestEmptyRecords(t *testing.T) {
 	if _, err := s.Put(t.Context(), "late", nil, &backend.If{Member: gone}); !errors.Is(err, backend.ErrNotMember) {
 		t.Fatal(err)
 	}
-	goes("late")
+	goes(t, c, "late")
+}
+
+// A session that is told that a record was deleted forgets what is listed for its members. It takes that from the list all the same when they leave.
+func TestEmptyRecordsOfWhoIsTold(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, sharedKubernetes(t), kubernetes.Options{Prefix: coordtest.Name(t)})
+	s := c.live(t)
+	m := join(t, s, "e", "x")
+	if _, err := s.Put(t.Context(), "r", nil, &backend.If{Member: m}); err != nil {
+		t.Fatal(err)
+	}
+	kubernetes.ToldOfDeletion(c.Backend, "another")
+	if err := s.Leave(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	goes(t, c, "e")
+}
+
+// goes waits until the object of a record is there no more.
+func goes(t *testing.T, c *client, name string) {
+	t.Helper()
+	path := leases + "/" + kubernetes.RecordName(c.Backend, name)
+	for end := time.Now().Add(time.Minute); do(t.Context(), c.admin, http.MethodGet, path, "", nil) == nil; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Errorf("the record %s stays", name)
+			return
+		}
+	}
 }
 
 // answering is a transport that says when a request was answered, before its caller knows.

@@ -30,7 +30,8 @@ type own struct {
 	fenced bool // what was guarded by those who stood in front can write nothing any more
 
 	listing sync.Mutex     // held while the record of the line is told what a write of its may reach
-	guarded []string       // objects that the record of the line lists for it
+	listed  bool           // the record of the line may list something for it
+	guarded []string       // objects that it is known to list
 	pending map[string]int // objects that a guarded write may be on its way to
 }
 
