@@ -136,7 +136,10 @@ func (s *session) stamp(ctx context.Context, name string) error {
 		}
 		p := patchOf(o)
 		p.stamp()
-		_, err = s.b.wire.patch(ctx, s.b.o.attempt(), name, p)
+		now, err := s.b.wire.patch(ctx, s.b.o.attempt(), name, p)
+		if err == nil {
+			s.dropEmpty(now) // it was made for a write that is refused from now on
+		}
 		return struct{}{}, gone(err)
 	})
 	return err

@@ -229,6 +229,9 @@ func lateWrite(t *testing.T, k *coordtest.Kubernetes, how, what string) {
 	if string(r.Value) == "late" || l.Header.Sealed != "" || len(l.Members) != stand || len(items.Members) != 1 {
 		t.Errorf("it took effect after the next one led: record %q, line %+v, items %v; its caller was told: %v", r.Value, l, items.Members, err)
 	}
+	if what == "new record" { // it was made for a write that was refused
+		goes(t, other, record)
+	}
 }
 
 // A stop holds the first request that matches, until it is let go.
