@@ -135,8 +135,8 @@ BEGIN
   RETURN FOUND;
 END $$;
 
--- Who listens is told what has changed, and looks at the rows.
-CREATE OR REPLACE FUNCTION @.tell() RETURNS trigger LANGUAGE plpgsql AS $$
+-- Who listens is told what has changed, and looks at the rows. Who changes a table by hand needs no right on what this calls.
+CREATE OR REPLACE FUNCTION @.tell() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF TG_TABLE_NAME = 'record' THEN
     PERFORM pg_notify('{schema}.r' || @.digest(coalesce(NEW.name, OLD.name)), '');

@@ -152,6 +152,29 @@ func TestGrants(t *testing.T) {
 	}
 }
 
+// A role that may change a table, as the page on PostgreSQL says, needs no right on what tells others of that.
+func TestOperatorWithRightsOnTables(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	const schema = "operated"
+	s, err := clientOf(t, addr, "postgres", schema).Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := join(t, s, "e", "x")
+	gone := make(chan error, 1)
+	go func() { gone <- s.Gone(t.Context(), m) }()
+	run(t, addr, "CREATE ROLE operated LOGIN; GRANT USAGE ON SCHEMA operated TO operated; GRANT SELECT, DELETE ON operated.member TO operated")
+	cfg := configOf(t, addr)
+	cfg.User = "operated"
+	if _, err := tryRun(t.Context(), cfg, "DELETE FROM operated.member"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-gone; err != nil {
+		t.Error(err)
+	}
+}
+
 // Who may do everything in one schema may do nothing in another, where others have their elections.
 func TestGrantsOfOneSchema(t *testing.T) {
 	t.Parallel()
