@@ -6,6 +6,7 @@
 -- must be stopped before: that format is the oldest.
 --
 -- The name of the schema stands for the at sign in quotes, as it may be a word of SQL.
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED; -- whatever the default is: what follows must see what others did while it waited
 DO $$
 DECLARE m record;
 BEGIN

@@ -820,6 +820,40 @@ func TestWithoutMD5(t *testing.T) {
 	}
 }
 
+// Where the default isolation is another one, a session that is opened while the script waits for another script is seen all the same.
+func TestUpgradeSeesNewSessions(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	const name = "isolated"
+	cfg := configOf(t, addr)
+	cfg.RuntimeParams["default_transaction_isolation"] = "repeatable read"
+	apply := func(format int) error {
+		_, err := tryRun(t.Context(), cfg, "BEGIN;"+schemaOf(t, name, format, format)+"COMMIT")
+		return err
+	}
+	if err := apply(postgres.Format); err != nil {
+		t.Fatal(err)
+	}
+	opens(t, clientOf(t, addr, "postgres", name)).Close(t.Context()) // the longest session time is known from then on
+	locker := connect(t, addr)
+	lock := `advisory_lock(hashtext('succession schema "` + name + `"'))`
+	if _, err := locker.Exec(t.Context(), "SELECT pg_"+lock); err != nil {
+		t.Fatal(err)
+	}
+	applied := make(chan error, 1)
+	go func() { applied <- apply(postgres.Format + 1) }()
+	for run(t, addr, "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)") != "t" {
+		time.Sleep(time.Millisecond)
+	}
+	opens(t, clientOf(t, addr, "postgres", name))
+	if _, err := locker.Exec(t.Context(), "SELECT pg_"+strings.Replace(lock, "lock", "unlock", 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-applied; err == nil || !strings.Contains(err.Error(), "has sessions") {
+		t.Errorf("a version that the session cannot live with is applied: %v", err)
+	}
+}
+
 // Numbers go on growing when names fall to other counters, as they did with format 3.
 func TestUpgradeKeepsNumbersGrowing(t *testing.T) {
 	t.Parallel()
