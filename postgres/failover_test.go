@@ -20,6 +20,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
@@ -322,6 +323,44 @@ func TestAddressOfAnotherServer(t *testing.T) {
 	}
 	if err := s.Err(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A session is closed while its connection is broken, and its address leads to another server, which has no such session: that one does not
+// end it.
+func TestCloseAtAnotherServer(t *testing.T) {
+	t.Parallel()
+	addr, another := sharedPostgres(t).Addrs()[0], coordtest.NewPostgres(t, nil).Addrs()[0]
+	cfg, leads := balanced(t)
+	one := &net.TCPAddr{Port: 1}
+	leads(addr, one)
+	came := make(chan struct{}, 1)
+	dial := cfg.DialFunc
+	cfg.DialFunc = func(ctx context.Context, network, at string) (net.Conn, error) {
+		kit.Notify(came)
+		return dial(ctx, network, at)
+	}
+	const schema = "closed_elsewhere"
+	s := opens(t, backendOf(t, cfg, postgres.Options{Schema: schema}))
+	<-came
+	leads(another, one)
+	run(t, addr, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%closed_elsewhere%' AND pid <> pg_backend_pid()")
+	<-came // the session connects again
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close(t.Context()) }()
+	for range 3 { // and those who close it
+		select {
+		case <-came:
+		case err := <-closed:
+			t.Fatalf("it is closed where it is not known: %v", err)
+		}
+	}
+	leads(addr, one)
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	if n := run(t, addr, "SELECT count(*) FROM "+schema+".session"); n != "0" {
+		t.Errorf("after Close there are %s sessions", n)
 	}
 }
 

@@ -233,7 +233,20 @@ func (s *session) believe(c *conn, said error) error {
 		s.End(fmt.Errorf("%w: %w", backend.ErrReset, said))
 		return said
 	}
-	ctx, cancel := bounded(s.Context(), s.b.o.TTL/4)
+	switch err := s.knownTo(s.Context(), c); {
+	case err == nil:
+		c.kill()
+		return fmt.Errorf("%w: %s has said that the session has ended, and then something else: it leads to several servers", backend.ErrUnavailable, address(c.PgConn))
+	case err != errEnded:
+		return err
+	}
+	s.End(errEnded)
+	return errEnded
+}
+
+// knownTo returns nil if the server has the session, errEnded if it has not, and can know it, and another error if it cannot or does not say.
+func (s *session) knownTo(ctx context.Context, c *conn) error {
+	ctx, cancel := bounded(ctx, s.b.o.TTL/4)
 	defer cancel()
 	rows, err := c.query(ctx, s.b.call("beat", 2), s.id, 0)
 	if err != nil {
@@ -243,14 +256,12 @@ func (s *session) believe(c *conn, said error) error {
 	switch err := rows[0].err(); {
 	case err != nil:
 		return err
-	case refusals[why] == errEnded && !precedes(eraOf(life), s.era):
-		s.End(errEnded)
+	case refusals[why] != errEnded:
+		return nil
+	case !precedes(eraOf(life), s.era):
 		return errEnded
 	}
 	c.kill()
-	if refusals[why] != errEnded {
-		return fmt.Errorf("%w: %s has said that the session has ended, and then something else: it leads to several servers", backend.ErrUnavailable, address(c.PgConn))
-	}
 	return fmt.Errorf("%w: %s was deposed before the session was opened, and does not know it", backend.ErrUnavailable, address(c.PgConn))
 }
 
@@ -336,7 +347,7 @@ func (s *session) release(ctx context.Context) error {
 	}
 	_, err := kit.Retry(ctx, s.b.o.backoff(), lost, func(ctx context.Context) (struct{}, error) {
 		if c == nil || c.IsClosed() {
-			return struct{}{}, s.b.tell(ctx, "close", s.id)
+			return struct{}{}, s.b.wire.with(ctx, func(c *conn) error { return s.closeBy(ctx, c) })
 		}
 		defer c.leave()
 		return struct{}{}, s.b.tellBy(ctx, c, "close", s.id)
@@ -345,6 +356,22 @@ func (s *session) release(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// closeBy has the server at the other end end the session. One that never had it, see [session.believe], would say that it has done so.
+func (s *session) closeBy(ctx context.Context, c *conn) error {
+	if c.knows != s.id {
+		err := s.knownTo(ctx, c)
+		if errors.Is(err, errNoSchema) {
+			err = fmt.Errorf("%w: %w", backend.ErrUnavailable, err)
+		}
+		if err != nil && err != errEnded { // it may have the row all the same, of an earlier era
+			c.kill()
+			s.b.wire.turn.CompareAndSwap(c.turn, c.turn+1) // another host comes first
+			return err
+		}
+	}
+	return s.b.tellBy(ctx, c, "close", s.id)
 }
 
 func (s *session) stands() string {
