@@ -138,7 +138,7 @@ func (s *session) beat(c *conn) error {
 	s.observer.see(clock.Now(), s.b.o.TTL, life, others)
 	if s.observer.over(clock.Now(), time.Duration(held)*time.Millisecond) && !s.observes.Load() {
 		s.Go(func() { // the next heartbeat shows whether it worked
-			err := s.b.tell(s.Context(), "confirm", life)
+			err := s.tell(s.Context(), "confirm", life)
 			s.observes.Store(errors.Is(err, backend.ErrDenied))
 		})
 	}

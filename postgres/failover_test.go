@@ -364,6 +364,45 @@ func TestCloseAtAnotherServer(t *testing.T) {
 	}
 }
 
+// Who ends the session of a leader that has crashed gets to another server, which answers that nothing is to be done, and then to its own.
+func TestReapAtAnotherServer(t *testing.T) {
+	t.Parallel()
+	const schema = "reaped_elsewhere"
+	addr, another := sharedPostgres(t).Addrs()[0], coordtest.NewPostgres(t, nil).Addrs()[0]
+	if err := postgres.EnsureSchema(t.Context(), configOf(t, another), schema); err != nil {
+		t.Fatal(err)
+	}
+	cfg, leads := balanced(t)
+	one := &net.TCPAddr{Port: 1}
+	leads(addr, one)
+	came := make(chan struct{}, 1)
+	dial := cfg.DialFunc
+	cfg.DialFunc = func(ctx context.Context, network, at string) (net.Conn, error) {
+		c, err := dial(ctx, network, at)
+		kit.Notify(came)
+		return c, err
+	}
+	s := opens(t, backendOf(t, cfg, postgres.Options{Schema: schema}))
+	<-came
+	leads(another, one)
+	// A session that nobody has.
+	run(t, addr, "INSERT INTO "+schema+".session SELECT gen_random_uuid(), 1000, era, 1 FROM "+schema+".session")
+	select {
+	case <-came:
+	case <-s.Done():
+		t.Fatal(s.Err())
+	}
+	leads(addr, one)
+	for end := time.Now().Add(2 * long); run(t, addr, "SELECT count(*) FROM "+schema+".session") != "1"; time.Sleep(ttl / 20) {
+		if time.Now().After(end) {
+			t.Fatal("nobody ends the session")
+		}
+	}
+	if err := s.Err(); err != nil {
+		t.Error(err)
+	}
+}
+
 // A commit that waits for a standby and is cancelled is told as done. Nobody lives on it.
 func TestCancelledCommits(t *testing.T) {
 	t.Parallel()

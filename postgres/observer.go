@@ -123,7 +123,7 @@ func (s *session) reap(next time.Time) time.Time {
 		life := s.observer.life
 		s.b.o.Logger.Info("ending sessions without heartbeats", "sessions", len(ids))
 		s.Go(func() {
-			if err := s.b.tell(s.Context(), "reap", "{"+strings.Join(ids, ",")+"}", "{"+strings.Join(beats, ",")+"}", life); err != nil {
+			if err := s.tell(s.Context(), "reap", "{"+strings.Join(ids, ",")+"}", "{"+strings.Join(beats, ",")+"}", life); err != nil {
 				s.b.o.Logger.Warn("sessions without heartbeats were not ended", "err", err)
 			}
 		})

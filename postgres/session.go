@@ -155,9 +155,23 @@ func (b *Backend) call(function string, args int) string {
 	return s.String()
 }
 
-// tell calls a function that says nothing of interest.
-func (b *Backend) tell(ctx context.Context, function string, args ...any) error {
-	return b.wire.with(ctx, func(c *conn) error { return b.tellBy(ctx, c, function, args...) })
+// tell calls a function that says nothing of interest. A server that never had the session, see [session.believe], would not say so: if it is
+// not certain that this one has, it is asked before.
+func (s *session) tell(ctx context.Context, function string, args ...any) error {
+	return s.b.wire.with(ctx, func(c *conn) error {
+		if c.knows != s.id {
+			err := s.knownTo(ctx, c)
+			if errors.Is(err, errNoSchema) {
+				err = fmt.Errorf("%w: %w", backend.ErrUnavailable, err)
+			}
+			if err != nil && !(err == errEnded && function == "close") { // which ends one of an earlier era
+				c.kill()
+				s.b.wire.turn.CompareAndSwap(c.turn, c.turn+1) // another host comes first
+				return err
+			}
+		}
+		return s.b.tellBy(ctx, c, function, args...)
+	})
 }
 
 func (b *Backend) tellBy(ctx context.Context, c *conn, function string, args ...any) error {
@@ -257,6 +271,7 @@ func (s *session) knownTo(ctx context.Context, c *conn) error {
 	case err != nil:
 		return err
 	case refusals[why] != errEnded:
+		c.knows = s.id
 		return nil
 	case !precedes(eraOf(life), s.era):
 		return errEnded
@@ -347,7 +362,7 @@ func (s *session) release(ctx context.Context) error {
 	}
 	_, err := kit.Retry(ctx, s.b.o.backoff(), lost, func(ctx context.Context) (struct{}, error) {
 		if c == nil || c.IsClosed() {
-			return struct{}{}, s.b.wire.with(ctx, func(c *conn) error { return s.closeBy(ctx, c) })
+			return struct{}{}, s.tell(ctx, "close", s.id)
 		}
 		defer c.leave()
 		return struct{}{}, s.b.tellBy(ctx, c, "close", s.id)
@@ -356,22 +371,6 @@ func (s *session) release(ctx context.Context) error {
 		return nil
 	}
 	return err
-}
-
-// closeBy has the server at the other end end the session. One that never had it, see [session.believe], would say that it has done so.
-func (s *session) closeBy(ctx context.Context, c *conn) error {
-	if c.knows != s.id {
-		err := s.knownTo(ctx, c)
-		if errors.Is(err, errNoSchema) {
-			err = fmt.Errorf("%w: %w", backend.ErrUnavailable, err)
-		}
-		if err != nil && err != errEnded { // it may have the row all the same, of an earlier era
-			c.kill()
-			s.b.wire.turn.CompareAndSwap(c.turn, c.turn+1) // another host comes first
-			return err
-		}
-	}
-	return s.b.tellBy(ctx, c, "close", s.id)
 }
 
 func (s *session) stands() string {
