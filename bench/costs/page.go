@@ -76,6 +76,9 @@ func (b *book) wholePage(coordinator string) error {
 			}
 		}
 		for measure, n := range map[string]int{failover: 1, rest: pageWaiters, server: shownReplicas} {
+			if l.Most > 0 && n > l.Most {
+				continue
+			}
 			if err := missing(measure, l.Name, n); err != nil {
 				return err
 			}
