@@ -32,7 +32,8 @@ Where there is none, or none that is ready, it is not asked and leads on: the ou
 candidates stand in line again afterwards. To keep them from leading, stop them now.
 
 Exit codes: 0 they lead nothing any more; 1 something could not be handed over; 124 somebody still led after
---wait, and is still asked to resign; 125 the coordinator could not be asked.
+--wait, and is still asked to resign; 125 the coordinator could not be asked, or an
+election could not be read: then nobody is asked to resign.
 
 With -o json it prints one object a line:
 

@@ -16,8 +16,9 @@ import (
 // CarryLate carries over the records of the election's list, and its history, that the cutover has
 // left behind; id is that of the migration. Clients of To alone may lead by now, and they know no
 // notes. So CarryLate changes a record on To only if nobody has written it since it was to be carried
-// over, as far as can be seen: who has made one that was not announced, and deleted it, leaves no trace. It returns what must stay on From, and why. chosen are records that an operator has named: these
-// it carries over also if they may have been deleted on To.
+// over. That cannot always be seen: a record that was made and deleted there without an announcement
+// leaves no trace. CarryLate returns what must stay on From, and why. chosen are records that an operator
+// has named: these it carries over also if they may have been deleted on To.
 func CarryLate(ctx context.Context, from, to backend.Session, election, id string, chosen []string) (Left, error) {
 	g, err := along.Read(ctx, from, election)
 	if err != nil {
