@@ -132,8 +132,8 @@ func (s *session) beat(c *conn) error {
 	}
 	s.acknowledged(number, sent)
 	c.direct = pid == c.pid
-	if !c.direct { // a pooler stands between, so notices may never arrive
-		s.listener.polled.Store(true)
+	if !c.direct { // a pooler stands between
+		s.listener.poll()
 	}
 	s.observer.see(clock.Now(), s.b.o.TTL, life, others)
 	if s.observer.over(clock.Now(), time.Duration(held)*time.Millisecond) && !s.observes.Load() {

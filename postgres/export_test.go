@@ -25,6 +25,14 @@ func SchemaOf(name string, format, oldest int) (string, error) { return schemaOf
 // SetFormat makes the process one of a version with another format.
 func SetFormat(b *Backend, format int64) { b.format = format }
 
+// Told reports whether the session has waiters, and the server tells them.
+func Told(s backend.Session) bool {
+	l := &s.(*kit.Adapter).Session.(*session).listener
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.served && !l.changed && l.waits > 0
+}
+
 // Quiet reports whether the server has to tell the session of nothing, as all that waits in it is far from the head.
 func Quiet(s backend.Session) bool {
 	l := &s.(*kit.Adapter).Session.(*session).listener

@@ -132,6 +132,18 @@ func (l *listener) enter(w chan struct{}, names []string) (leave func()) {
 	}
 }
 
+// poll says that notices may never arrive. Who waits looks, and then again and again.
+func (l *listener) poll() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.polled.Swap(true) {
+		return
+	}
+	for _, c := range l.channels {
+		c.tell()
+	}
+}
+
 // wake ends the rest of the connection if there is something to do for it. The caller holds the lock.
 func (l *listener) wake() {
 	if l.changed && !l.polled.Load() || len(l.jobs) > 0 {

@@ -3,6 +3,7 @@
 package postgres_test
 
 import (
+	"net"
 	"testing"
 	"time"
 
@@ -68,6 +69,39 @@ func TestPoolerInSessionMode(t *testing.T) {
 	}
 	if !postgres.Polled(s) {
 		t.Error("the pooler was not noticed: the page says that members look again and again in session mode, too")
+	}
+}
+
+// A pooler comes to stand between a session and its server. Who waited before is told all the same.
+func TestPoolerComes(t *testing.T) {
+	t.Parallel()
+	p := coordtest.NewPostgres(t, nil)
+	addr := p.Addrs()[0]
+	cfg, leads := balanced(t)
+	shown := &net.TCPAddr{Port: 1}
+	leads(addr, shown)
+	other, s := opens(t, hosts(t, postgres.Options{}, addr)), opens(t, backendOf(t, cfg, postgres.Options{}))
+	leader, m := join(t, other, "e", "1"), join(t, s, "e", "2")
+	ctx := within(t, time.Minute)
+	place, err := s.Ahead(ctx, m)
+	if err != nil || place.First {
+		t.Fatalf("%+v, %v", place, err)
+	}
+	told := make(chan error, 1)
+	go func() { told <- s.WatchPlace(ctx, m, &place) }()
+	for !postgres.Told(s) && ctx.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	leads(coordtest.NewPgBouncer(t, p, "transaction"), shown)
+	run(t, addr, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()")
+	for !postgres.Polled(s) && ctx.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	if err := other.Leave(ctx, leader); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-told; err != nil || !place.First {
+		t.Errorf("the next one was told %+v, %v", place, err)
 	}
 }
 

@@ -3,6 +3,7 @@
 package postgres_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -10,94 +11,98 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/postgres"
 )
 
-// BenchmarkTenThousand measures what the server takes for a heartbeat, and for a look of one who is far from the head, where 10,000
-// sessions stand in one line. A hundred connections send them, each for a hundred sessions. It also says how many of the
-// heartbeats changed no index (HOT), and how large the table of sessions is after them.
+// BenchmarkTenThousand measures what 10,000 sessions in one line cost the server while they wait, in as many session times as
+// it has rounds. A hundred backends have a hundred of them each, as a hundred processes would. It says how many requests they
+// send, what each takes of a processor of the server, how many heartbeats changed no index (HOT), and how large the table of
+// sessions is in the end: by itself, and while a transaction that reads stays open all the time.
 //
-//	go test -run '^$' -bench TenThousand -benchtime 5x .
+//	go test -run '^$' -bench TenThousand -benchtime 2x .
 func BenchmarkTenThousand(b *testing.B) {
-	const connections, each = 100, 100
+	const processes, each, ttl = 100, 100, time.Minute
 	addr := coordtest.NewPostgres(b, nil).Addrs()[0]
-	if err := postgres.EnsureSchema(b.Context(), configOf(b, addr), ""); err != nil {
-		b.Fatal(err)
-	}
-	run(b, addr, fmt.Sprintf(`INSERT INTO succession.session SELECT gen_random_uuid(), 10000, succession.era(), 1 FROM generate_series(1, %d);
-		INSERT INTO succession.member SELECT 'e', row_number() OVER (), id, 1, 'x', false FROM succession.session; ANALYZE`, connections*each))
-	type session struct {
-		id       string
-		position int64
-	}
-	var sessions []session
-	rows, err := connect(b, addr).Query(b.Context(), "SELECT session::text, pos FROM succession.member ORDER BY pos")
-	if err != nil {
-		b.Fatal(err)
-	}
-	for rows.Next() {
-		var s session
-		if err := rows.Scan(&s.id, &s.position); err != nil {
-			b.Fatal(err)
-		}
-		sessions = append(sessions, s)
-	}
-	if err := rows.Err(); err != nil {
-		b.Fatal(err)
-	}
-	var clients []*pgx.Conn
-	for range connections {
-		clients = append(clients, connect(b, addr))
-	}
-	for name, send := range map[string]func(*pgx.Conn, session) error{
-		"heartbeat": func(c *pgx.Conn, s session) error {
-			_, err := c.Exec(b.Context(), "SELECT * FROM succession.beat($1, 16)", s.id)
-			return err
-		},
-		"look": func(c *pgx.Conn, s session) error {
-			_, err := c.Exec(b.Context(), "SELECT * FROM succession.ahead($1, 'e', $2, false)", s.id, s.position)
-			return err
-		},
-	} {
-		b.Run(name, func(b *testing.B) {
-			all := func(sessions func(i int) []session) {
-				var sending sync.WaitGroup
-				for i, c := range clients {
-					sending.Go(func() {
-						for _, s := range sessions(i) {
-							if err := send(c, s); err != nil {
-								b.Error(err)
-								return
-							}
-						}
-					})
+	ctx, cancel := context.WithCancel(b.Context())
+	var waiting, starting sync.WaitGroup
+	b.Cleanup(waiting.Wait)
+	b.Cleanup(cancel)
+	var clients []*postgres.Backend
+	for range processes {
+		c := backendOf(b, configOf(b, addr), postgres.Options{TTL: ttl})
+		clients = append(clients, c)
+		starting.Go(func() {
+			for range each {
+				s, err := c.Session(ctx)
+				if err != nil {
+					b.Error(err)
+					return
 				}
-				sending.Wait()
+				j, err := s.Join(ctx, "e", "x", "")
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				waiting.Go(func() {
+					p, err := s.Ahead(ctx, j.Member)
+					for err == nil && !p.First {
+						err = s.WatchPlace(ctx, j.Member, &p)
+					}
+					if ctx.Err() == nil && err != nil {
+						b.Error(err)
+					}
+				})
 			}
-			all(func(i int) []session { return sessions[i*each : i*each+10] }) // each connection plans the functions
-			before := used(b, addr)
-			n, begun := 0, time.Now()
-			for b.Loop() {
-				all(func(i int) []session { return sessions[i*each : (i+1)*each] })
-				n += connections * each
-			}
-			b.ReportMetric(float64((used(b, addr)-before).Microseconds())/float64(n), "server-µs")
-			b.ReportMetric(float64(n)/time.Since(begun).Seconds(), "per-s")
-			b.ReportMetric(0, "ns/op")
-			if name == "heartbeat" {
-				var hot, size float64
-				row := connect(b, addr).QueryRow(b.Context(), `SELECT 100.0 * n_tup_hot_upd / greatest(n_tup_upd, 1), pg_relation_size(relid) / 1e6
-					FROM pg_stat_user_tables WHERE relid = 'succession.session'::regclass`)
-				if err := row.Scan(&hot, &size); err != nil {
+		})
+	}
+	starting.Wait()
+	if b.Failed() {
+		return
+	}
+	requests := func() (n int64) {
+		for _, c := range clients {
+			n += postgres.Requests(c)
+		}
+		return n
+	}
+	for _, snapshot := range []bool{false, true} {
+		b.Run(fmt.Sprintf("snapshot=%v", snapshot), func(b *testing.B) {
+			stats, reader := connect(b, addr), connect(b, addr)
+			var updated, hot float64
+			var size int64
+			read := func() {
+				if _, err := stats.Exec(b.Context(), "SELECT pg_stat_clear_snapshot()"); err != nil {
 					b.Fatal(err)
 				}
-				b.ReportMetric(hot, "hot-%")
-				b.ReportMetric(size, "MB")
+				row := stats.QueryRow(b.Context(), `SELECT n_tup_upd, n_tup_hot_upd, pg_relation_size(relid)
+					FROM pg_stat_user_tables WHERE relid = 'succession.session'::regclass`)
+				if err := row.Scan(&updated, &hot, &size); err != nil {
+					b.Fatal(err)
+				}
 			}
+			time.Sleep(ttl) // they have just come, or the last transaction has just ended
+			if snapshot {
+				if _, err := reader.Exec(b.Context(), "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM succession.session"); err != nil {
+					b.Fatal(err)
+				}
+			}
+			read()
+			updatedBefore, hotBefore := updated, hot
+			before, sent, begun := used(b, addr), requests(), time.Now()
+			for b.Loop() {
+				time.Sleep(ttl)
+			}
+			took, n := used(b, addr)-before, requests()-sent
+			elapsed := time.Since(begun)
+			read()
+			b.ReportMetric(float64(n)/elapsed.Seconds(), "requests/s")
+			b.ReportMetric(float64(took.Microseconds())/float64(n), "server-µs/request")
+			b.ReportMetric(100*took.Seconds()/elapsed.Seconds(), "core-%")
+			b.ReportMetric(100*(hot-hotBefore)/(updated-updatedBefore), "hot-%")
+			b.ReportMetric(float64(size)/1e6, "MB")
+			b.ReportMetric(0, "ns/op")
 		})
 	}
 }

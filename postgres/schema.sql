@@ -19,8 +19,7 @@ BEGIN
   IF m.format > {format} THEN
     RAISE EXCEPTION 'succession: the schema {schema} has format % already, which is newer than {format}', m.format;
   ELSIF m.oldest < {oldest} AND EXISTS (SELECT FROM @.session) THEN
-    RAISE EXCEPTION 'succession: format {format} is for processes of format {oldest} and later, and the schema {schema} has sessions'
-      USING HINT = 'Stop all processes, and delete what is then left in the table session.';
+    RAISE EXCEPTION 'succession: format {format} is for processes of format {oldest} and later, and the schema {schema} has sessions: stop all processes, and delete what is then left in the table session';
   END IF;
 END $$;
 

@@ -86,6 +86,10 @@
 // time, and cannot be moved; if it lives on another cluster than its keeper, a process that starts
 // cannot use it.
 //
+// If the old cluster is lost for good after the cutover, [Backend.Finish] cannot see that nobody stands there. Put an empty
+// coordinator in its place, under its URL, and call Finish again. That also does before the cutover, with the fence raised on both, as
+// docs/migration.md says. But a founder that is lost takes the homes along that it keeps.
+//
 // # What it costs
 //
 // A process reads one record of each cluster that it uses, once, and one of each election. It has a

@@ -102,6 +102,45 @@ func TestMove(t *testing.T) {
 	}, "a", "b")
 }
 
+// The old cluster is lost for good after the cutover. With an empty one in its place the move can be ended; the leader leads on.
+func TestOldClusterIsLost(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.process("founder", "a", "b").run("another")
+		w.until("somebody leads", time.Minute, func() bool { return w.leader("another") != "" })
+		w.process("p", "a", "b", "c").run(election)
+		w.until("p leads", time.Minute, func() bool { return w.leader(election) == "p" })
+		op, to := w.process("operator", "a", "b", "c"), other(w.keeper())
+		if err := op.Move(w.ctx, election, "c", nil); err != nil {
+			t.Fatal(err)
+		}
+		w.finish(op, election)
+		if err := op.Move(w.ctx, election, to, nil); err != nil {
+			t.Fatal(err)
+		}
+		token := w.token(election)
+		w.c["c"].Pause()
+		time.Sleep(5 * ttl)
+		ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
+		defer cancel()
+		if err := op.Finish(ctx, election, nil); err == nil {
+			t.Error("finish says that nobody stands on a cluster that it cannot ask")
+		}
+		lost := w.c["c"]
+		w.c["c"] = memory.New(&memory.Options{TTL: ttl, Slack: time.Second})
+		op = w.process("operator", "a", "b", "c")
+		if err := op.Finish(w.ctx, election, nil); err != nil {
+			t.Errorf("finish with an empty cluster in its place: %v", err)
+		}
+		if h, _, err := op.Where(w.ctx, election); err != nil || h != (spread.Home{At: to}) {
+			t.Errorf("after the end of the move: %+v, %v", h, err)
+		}
+		if w.leader(election) != "p" || w.token(election) != token {
+			t.Errorf("%q leads, with token %d; want p, with token %d", w.leader(election), w.token(election), token)
+		}
+		lost.Resume()
+	}, "a", "b", "c")
+}
+
 // When the move has ended, the old cluster is not needed: not by who leads and waits, nor by who
 // starts, as long as the founder can be asked.
 func TestMovedNeedsOldClusterNoMore(t *testing.T) {

@@ -10,7 +10,8 @@
 // arguments. A lane after --idle runs on one processor and with the lowest priority, which Linux keeps to
 // only with a session for each of its programs; see command. The
 // programs after --then are for any lane that has ended, one at a time, and have the usual
-// priority. Those after --alone run in the end, one at a time, when all others have ended but those of idle lanes. What is left
+// priority. Those after --alone run in the end, one at a time, when all others have ended but those of idle lanes, and those for
+// which something is still being made; these begin when what runs alone has ended. What is left
 // of idle lanes then has the usual priority, and any lane runs it.
 //
 // A test may say in its first line, by a call of package internal/rig/lane, that it waits in real time while others of

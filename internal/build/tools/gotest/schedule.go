@@ -149,19 +149,26 @@ type offer struct {
 }
 
 // offers returns the lists that the lane takes programs from, in their order: its own, that of what comes then, what runs alone, and
-// what idle lanes have left when all else has ended, for which nobody needs to wait any longer then.
+// what idle lanes have left when all else has ended, for which nobody needs to wait any longer then. What runs alone does not wait for
+// what itself waits until a need has been made.
 func (s *schedule) offers(l *lane) []offer {
-	own := func(l *lane) bool { return !l.idle && len(l.programs) > 0 }
-	more := len(s.then) > 0 || slices.ContainsFunc(s.lanes, own)
-	idleOnly := !more && len(s.alone) == 0 && s.apart == nil
-	mine := offer{list: &l.programs}
+	left := slices.Clone(s.then)
+	for _, l := range s.lanes {
+		if !l.idle {
+			left = append(left, l.programs...)
+		}
+	}
+	more := slices.ContainsFunc(left, func(p *program) bool { return p.state != ended && ready(p) })
+	idleOnly := len(left) == 0 && len(s.alone) == 0 && s.apart == nil
+	mine := offer{list: &l.programs, waits: !l.idle && s.apart != nil}
 	if l.idle && !idleOnly {
 		mine.at = idle
 	}
+	busy := l.idle && len(l.programs) > 0
 	offers := []offer{
 		mine,
-		{list: &s.then, waits: l.idle && len(l.programs) > 0},
-		{list: &s.alone, waits: more || s.busy > 0 || len(l.programs) > 0},
+		{list: &s.then, waits: busy || s.apart != nil},
+		{list: &s.alone, waits: busy || more || s.busy > 0},
 	}
 	for _, other := range s.lanes {
 		if other.idle && other != l {
@@ -175,12 +182,14 @@ func (s *schedule) offers(l *lane) []offer {
 // it can; -1 if there is none. It removes those that could not be built.
 func first(list *[]*program) int {
 	*list = slices.DeleteFunc(*list, func(p *program) bool { return p.state == ended })
-	ready := func(p *program) bool { return there(p.needs) || missing(p.needs) != nil }
 	if i := slices.IndexFunc(*list, func(p *program) bool { return p.state == built && ready(p) }); i >= 0 {
 		return i
 	}
 	return slices.IndexFunc(*list, ready)
 }
+
+// ready reports whether the needs of the program are not being made any more.
+func ready(p *program) bool { return there(p.needs) || missing(p.needs) != nil }
 
 // nextBuild returns what is to be built next, and removes it; nil when nothing is left. What can
 // be run at once is built before what has to wait.

@@ -114,6 +114,47 @@ func TestAlone(t *testing.T) {
 	}
 }
 
+// What runs alone does not wait for what itself waits until a need has been made, and that does not begin beside it.
+func TestAloneMeanwhile(t *testing.T) {
+	t.Parallel()
+	dir := module(t, `package p
+
+import ("os"; "testing"; "time")
+
+func TestLane(t *testing.T) { if err := os.WriteFile("lane", nil, 0o644); err != nil { t.Error(err) } }
+
+func TestAlone(t *testing.T) {
+	if err := os.WriteFile("began", nil, 0o644); err != nil { t.Error(err) }
+	for range 3000 {
+		if _, err := os.Stat("made"); err == nil { break }
+		time.Sleep(10*time.Millisecond)
+	}
+	time.Sleep(300*time.Millisecond) // so that a mistake is not missed
+	if _, err := os.Stat("lane"); err == nil { t.Error("another one has run meanwhile") }
+}
+`)
+	script := filepath.Join(dir, "make")
+	if err := os.WriteFile(script, []byte(`#!/bin/sh
+i=0
+until [ -e `+dir+`/began ]; do i=$((i+1)); [ $i -lt 3000 ] || exit 1; sleep 0.01; done
+touch `+dir+`/made
+`), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	lane := dir + " ./... +server -test.run=Lane"
+	for _, args := range [][]string{{lane, "--idle"}, {"--idle", "--then", lane}} {
+		for _, file := range []string{"began", "made", "lane"} {
+			os.Remove(filepath.Join(dir, file))
+		}
+		var out bytes.Buffer
+		r := newReport(newConsole(&out))
+		err := r.runAll(t.Context(), append(args, "--alone", dir+" ./... -test.run=Alone", "--low", "server "+script), "")
+		if err != nil || r.passed != 2 || r.failed != 0 {
+			t.Errorf("%q: %v, %d passed, %d failed, want 2 and 0:\n%s", args, err, r.passed, r.failed, &out)
+		}
+	}
+}
+
 // What has less priority has it towards all sessions, those of servers too. What is left of it in the end has it no more.
 func TestPriority(t *testing.T) {
 	t.Parallel()
