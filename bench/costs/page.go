@@ -12,7 +12,7 @@ import (
 // pageLengths are the lines whose handovers the page of a coordinator has, with the candidates in as many processes as the short table has.
 var pageLengths = map[string][]int{
 	candidate.Kubernetes: {5, 100},
-	candidate.Postgres:   {2, 5, 100},
+	candidate.Postgres:   {2, 5, 100, 1000},
 }
 
 // pageWaiters is how many wait in the line at rest that it has.

@@ -121,7 +121,7 @@ var Libraries = []Library{
 	{Coordinator: ZooKeeper, Name: "Curator InterProcessMutex", Peer: coordtest.PeerCuratorMutex, CostsOnly: true, Most: 100},
 	{Coordinator: Postgres, Name: Ours, Connect: succession, Asks: check, Most: 1000},
 	{Coordinator: Postgres, Name: "succession, Mutex", Connect: successionMutex, CostsOnly: true, Most: 1000},
-	{Coordinator: Postgres, Name: "pg_advisory_lock, pgx", Connect: advisoryLock, Module: pgxModule, Asks: "nothing: the lock never tells", Most: 100},
+	{Coordinator: Postgres, Name: "pg_advisory_lock, pgx", Connect: advisoryLock, Module: pgxModule, Asks: "nothing: the lock never tells", Most: 1000},
 	{Coordinator: Postgres, Name: "pg_advisory_lock (pinged), pgx", Connect: advisoryPinged, Module: pgxModule, Asks: "a flag is up, which a ping over the lock's connection takes down that has no answer in a quarter of the session's time", Most: 1},
 	{Coordinator: Postgres, Name: "pg_try_advisory_lock (pool), pgx", Connect: advisoryPolled, Module: pgxModule, Asks: "a flag is up, which is taken down where the pool's connection does not have the lock, or has not said so in a second", Unseen: true, Most: 100},
 	{Coordinator: Postgres, Name: "River's elector", Connect: riverElector, Copied: riverVersion, Asks: "its elector has not published that it leads no more", Unseen: true, Most: 100, Session: 15 * time.Second},
