@@ -74,15 +74,24 @@ func (s *session) run() {
 func (s *session) serve(c *conn) error {
 	defer context.AfterFunc(s.Context(), s.listener.stir)()
 	var sent time.Time
+	beats := 0
+	due := func() time.Time {
+		wait := s.interval()
+		if beats == 1 { // sessions that have connected together do not stay in step, or none would soon see what another sends after it
+			wait = time.Duration(s.spread * float64(wait))
+		}
+		return sent.Add(wait)
+	}
 	for s.Context().Err() == nil {
 		if err := s.listen(c); err != nil {
 			return err
 		}
-		s.listener.work(c, sent.Add(s.interval()))
+		s.listener.work(c, due())
 		if c.IsClosed() {
 			return fmt.Errorf("%w: a request has broken it", backend.ErrUnavailable)
 		}
-		if s.listener.own.Swap(false) || time.Since(sent) >= s.interval() {
+		if s.listener.own.Swap(false) || !time.Now().Before(due()) {
+			beats++
 			sent = time.Now()
 			if err := s.beat(c); err != nil {
 				s.elsewhere()
@@ -91,7 +100,7 @@ func (s *session) serve(c *conn) error {
 			s.b.wire.tidy(false)
 		}
 		var err error
-		if s.listener.rest(c.Conn(), s.reap(sent.Add(s.interval()))) {
+		if s.listener.rest(c.Conn(), s.reap(due())) {
 			err = c.WaitForNotification(context.Background())
 		}
 		switch over := s.listener.rise(c.Conn()); {

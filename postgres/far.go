@@ -47,12 +47,10 @@ func (f *far) pause() time.Duration {
 }
 
 // interval is the time between two heartbeats. If the session leads nowhere, all its waiters are
-// far, and all sessions that it observes live, it is half the session time, or somewhat less, so
-// that sessions that have begun together do not stay in step.
+// far, and all sessions that it observes live, it is half the session time.
 func (s *session) interval() time.Duration {
-	ttl := s.b.o.TTL
 	if s.listener.quiet() && !s.led.Load() && !s.observer.alarm {
-		return ttl/2 - time.Duration(s.spread*float64(ttl/8))
+		return s.b.o.TTL / 2
 	}
-	return ttl / 4
+	return s.b.o.TTL / 4
 }

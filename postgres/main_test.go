@@ -42,9 +42,13 @@ var shared struct {
 
 func TestMain(m *testing.M) {
 	rig.Candidate()
-	// Each connection takes a process of the server. Where pages are slow to map, as in some virtual machines, both processors together start
+	// Each connection takes a process of the server. Where pages are slow to map, as in some virtual machines, two processors together start
 	// 34 of them in a second, and a rule connects twenty times.
-	coordtest.Main(m, 4, func() {
+	atOnce := 8
+	if took, err := coordtest.PostgresStarts(); err == nil && took > 20*time.Millisecond {
+		atOnce = 4
+	}
+	coordtest.Main(m, atOnce, func() {
 		if shared.postgres != nil {
 			shared.postgres.Stop()
 		}

@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -110,6 +111,25 @@ func postgresPrograms() (string, error) {
 		return "", errors.New("PostgreSQL is missing: the tests need the programs initdb and postgres, in PATH or where Debian has them; apt-get install postgresql")
 	}
 	return bin, nil
+}
+
+// PostgresStarts returns how long the program of the server takes to start, at the median of ten times. Each connection takes
+// a process of it.
+func PostgresStarts() (time.Duration, error) {
+	bin, err := postgresPrograms()
+	if err != nil {
+		return 0, err
+	}
+	var all []time.Duration
+	for range 10 {
+		begun := time.Now()
+		if err := exec.Command(filepath.Join(bin, "postgres"), "--version").Run(); err != nil {
+			return 0, err
+		}
+		all = append(all, time.Since(begun))
+	}
+	slices.Sort(all)
+	return all[len(all)/2], nil
 }
 
 // nobody returns the credentials of the user nobody.
