@@ -132,7 +132,15 @@ type ClusterFaults struct {
 	Failover func(ctx context.Context) (backend.Backend, error)
 }
 
-// A Replica is a coordinator of a primary and a standby, which [Faults] Promote or PromoteBeside has started.
+// A Replica is a coordinator of a primary and a standby, which [Faults] Promote or PromoteBeside has started. All of its fields
+// are required:
+//
+//	Open    func(ctx context.Context) (backend.Backend, error) // a client of both servers, which goes to the one that takes writes
+//	Lag     func(ctx context.Context) error // stops the copying, when the standby has all writes that were acknowledged before
+//	Promote func(ctx context.Context) error // the standby takes over with the writes that it has; returns when it takes writes
+//	Close   func()                          // ends both servers
+//
+// Before it promotes the standby, Promote kills the primary, or lets it serve on, as the fault says.
 type Replica = engine.Replica
 
 // ServerFaults are the faults of one server. All except Isolate are required.

@@ -79,7 +79,7 @@ type Harness struct {
 	Unfit map[string]string
 
 	// Costs says, by rule ID, how many requests what the rule measures takes at most on this coordinator:
-	// "G5.handover", "G5.rest" (in a TTL), "Lock.cost" and "Queue.cost". Say what it takes, and no more: then the rule fails as soon as it takes one
+	// "G5.handover", "G5.rest" (in a TTL), "Lock.cost", "Queue.cost" and "Queue.put". Say what it takes, and no more: then the rule fails as soon as it takes one
 	// more. A rule that is not named has a limit of its own, which is wide enough for most coordinators. It makes
 	// the run fail if a rule that is named measures no such thing.
 	Costs map[string]int64

@@ -56,7 +56,7 @@ func TestBehind(t *testing.T) {
 }
 
 // memoryCosts are what calls cost on package memory, the watch of the term included: it may come late for a lock.
-var memoryCosts = map[string]int64{"G5.handover": 1, "G5.rest": 3, "Lock.cost": 3, "Queue.cost": 5}
+var memoryCosts = map[string]int64{"G5.handover": 1, "G5.rest": 3, "Lock.cost": 3, "Queue.cost": 5, "Queue.put": 1}
 
 // memoryHarness is a harness on a new coordinator whose clients are wrapped.
 func memoryHarness(wrap func(backend.Backend) backend.Backend) conformance.Harness {

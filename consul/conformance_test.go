@@ -93,7 +93,7 @@ func (c *clients) harness() conformance.Harness {
 			Reset:   func(ctx context.Context) error { return c.consul.Wipe(ctx) },
 			Rewind:  func(ctx context.Context) (func(context.Context) error, error) { return consulrig.Backup(ctx, c.admin) },
 		},
-		Costs: map[string]int64{"G5.handover": 2, "Lock.cost": 3, "Queue.cost": 5},
+		Costs: map[string]int64{"G5.handover": 2, "Lock.cost": 3, "Queue.cost": 5, "Queue.put": 1},
 		Lacks: map[conformance.Fault]string{
 			conformance.Compact:       "Consul keeps no history for those who watch: a blocking query returns the present state",
 			conformance.Promote:       "what it acknowledges is on a quorum of servers",

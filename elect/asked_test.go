@@ -108,7 +108,7 @@ func TestAskedWithoutReason(t *testing.T) {
 			if _, err := op.AskToResign(t.Context(), &operate.ResignOptions{Reason: reason}); !errors.Is(err, backend.ErrInvalid) {
 				t.Errorf("the reason %.20q: %v", reason, err)
 			}
-			if err := op.Pause(t.Context(), reason); !errors.Is(err, backend.ErrInvalid) {
+			if _, err := op.Pause(t.Context(), reason); !errors.Is(err, backend.ErrInvalid) {
 				t.Errorf("a pause for the reason %.20q: %v", reason, err)
 			}
 		}

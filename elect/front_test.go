@@ -386,7 +386,7 @@ func TestWhomOneWaitsFor(t *testing.T) {
 				synctest.Wait()
 				leader.Resign(t.Context())
 			}()
-			if err := operator.Pause(t.Context(), "for the night"); err != nil {
+			if _, err := operator.Pause(t.Context(), "for the night"); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(10 * ttl)

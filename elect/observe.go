@@ -38,8 +38,7 @@ type Leader struct {
 	Acknowledged bool `json:"acknowledged"` // it has said that its work has begun
 }
 
-// A State says who leads, or that nobody does, and why. States are equal (==) if nothing has
-// changed for an observer.
+// A State says who leads, or that nobody does, and why.
 type State struct {
 	Leader Leader // the zero Leader if nobody leads
 	// Gate is the first member if that is pinned, so that nobody leads; otherwise the zero

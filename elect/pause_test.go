@@ -19,7 +19,8 @@ func TestPauseAndResume(t *testing.T) {
 		f.join(elect.Options{ID: "a"})
 		f.join(elect.Options{ID: "b"})
 		term := f.leader("a")
-		if err := f.operator.Pause(t.Context(), "the disk is moved"); err != nil {
+		set, err := f.operator.Pause(t.Context(), "the disk is moved")
+		if err != nil {
 			t.Fatal(err)
 		}
 		if err := term.Check(); !errors.Is(err, elect.ErrAsked) {
@@ -29,15 +30,15 @@ func TestPauseAndResume(t *testing.T) {
 		f.join(elect.Options{ID: "c"})
 		time.Sleep(time.Hour)
 		s, err := f.operator.State(t.Context())
-		if err != nil || !s.Vacant() || !s.Paused || s.Gate.ID != "operator" || s.Gate.Value != "the disk is moved" {
-			t.Errorf("State while paused: %+v, %v", s, err)
+		if err != nil || !s.Vacant() || !s.Paused || s.Gate.ID != "operator" || s.Gate.Value != "the disk is moved" || s.Gate != set {
+			t.Errorf("State while paused: %+v, %v; Pause has returned %+v", s, err, set)
 		}
 		l, err := f.operator.Leader(t.Context())
 		if l != (elect.Leader{}) || !errors.Is(err, elect.ErrNoLeader) || !errors.Is(err, elect.ErrPaused) || !strings.Contains(err.Error(), "operator: the disk is moved") {
 			t.Errorf("Leader while paused: %+v, %v", l, err)
 		}
 		f.neverLed("b", "c")
-		if err := f.operator.Pause(t.Context(), "again"); !errors.Is(err, elect.ErrPaused) || !strings.Contains(err.Error(), "the disk is moved") {
+		if _, err := f.operator.Pause(t.Context(), "again"); !errors.Is(err, elect.ErrPaused) || !strings.Contains(err.Error(), "the disk is moved") {
 			t.Errorf("a second Pause: %v", err)
 		}
 		if _, err := f.operator.AskToResign(t.Context(), nil); !errors.Is(err, elect.ErrPaused) {
@@ -68,7 +69,7 @@ func TestGateLeadsNobody(t *testing.T) {
 		joined, pin := make(chan struct{}), make(chan struct{})
 		b := view.Of(f.c.Client("slow"), func(s backend.Session) backend.Session { return slowPin{s, joined, pin} })
 		paused := make(chan error, 1)
-		go func() { paused <- operate.New(b, "reports", "ops").Pause(t.Context(), "a new disk") }()
+		go func() { _, err := operate.New(b, "reports", "ops").Pause(t.Context(), "a new disk"); paused <- err }()
 		<-joined
 		s, err := f.operator.State(t.Context())
 		if err != nil || s != (elect.State{}) {
@@ -102,7 +103,7 @@ func (s slowPin) Pin(ctx context.Context, m backend.Member, h backend.Header, at
 func TestThePauseOutlivesWhoSetIt(t *testing.T) {
 	inField(t, func(t *testing.T, f *field) {
 		b := f.c.Client("short")
-		if err := operate.New(b, "reports", "").Pause(t.Context(), "for the night"); err != nil {
+		if _, err := operate.New(b, "reports", "").Pause(t.Context(), "for the night"); err != nil {
 			t.Fatal(err)
 		}
 		b.Close()
@@ -121,7 +122,7 @@ func TestResumeEndsThePauseThatIsMeant(t *testing.T) {
 	inField(t, func(t *testing.T, f *field) {
 		pause := func(why string) elect.Candidate {
 			t.Helper()
-			if err := f.operator.Pause(t.Context(), why); err != nil {
+			if _, err := f.operator.Pause(t.Context(), why); err != nil {
 				t.Fatal(err)
 			}
 			s, err := f.operator.State(t.Context())
@@ -160,9 +161,9 @@ func TestThePauseWaitsForForeignCandidates(t *testing.T) {
 		f.join(elect.Options{ID: "b"})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		err := f.operator.Pause(ctx, "x is to go")
-		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "x (") {
-			t.Errorf("Pause: %v; want who stands in front", err)
+		set, err := f.operator.Pause(ctx, "x is to go")
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "x (") || set.ID != "operator" || set.Token == 0 {
+			t.Errorf("Pause: %+v, %v; want the gate, and who stands in front", set, err)
 		}
 		f.wantLine("x b operator a")
 		leave()
@@ -177,7 +178,7 @@ func TestAnInterruptedResumeDoesNoHarm(t *testing.T) {
 		f.join(elect.Options{ID: "a"})
 		f.join(elect.Options{ID: "b"})
 		f.leader("a")
-		if err := f.operator.Pause(t.Context(), "why"); err != nil {
+		if _, err := f.operator.Pause(t.Context(), "why"); err != nil {
 			t.Fatal(err)
 		}
 		now, err := f.operator.State(t.Context())
@@ -196,7 +197,7 @@ func TestAnInterruptedResumeDoesNoHarm(t *testing.T) {
 		if _, err := f.operator.Resume(t.Context(), nil); !errors.Is(err, operate.ErrNotPaused) {
 			t.Errorf("Resume: %v", err)
 		}
-		if err := f.operator.Pause(t.Context(), "again"); err != nil {
+		if _, err := f.operator.Pause(t.Context(), "again"); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -208,7 +209,7 @@ func TestAnInterruptedResumeDoesNoHarm(t *testing.T) {
 
 func TestPauseRefusesReasonsOfSeveralLines(t *testing.T) {
 	inField(t, func(t *testing.T, f *field) {
-		if err := f.operator.Pause(t.Context(), "a\nb"); !errors.Is(err, backend.ErrInvalid) {
+		if _, err := f.operator.Pause(t.Context(), "a\nb"); !errors.Is(err, backend.ErrInvalid) {
 			t.Errorf("Pause: %v", err)
 		}
 	})

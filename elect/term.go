@@ -269,9 +269,17 @@ func (t *Term) proves(err error) bool {
 
 // guarded returns the error of a call that succeeds only while the member stands.
 func (t *Term) guarded(err error) error {
-	t.proves(err)
+	if t.proves(err) && errors.Is(context.Cause(t.ctx), ErrLost) {
+		return &refused{err}
+	}
 	return err
 }
+
+// A refused is the error of a call that was refused because the leadership is lost: it matches ErrLost too.
+type refused struct{ error }
+
+func (r *refused) Unwrap() error        { return r.error }
+func (r *refused) Is(target error) bool { return target == ErrLost }
 
 // Acknowledge tells observers that this leader's work has begun: a leader that is only
 // first in line has not said so. It writes the header, on condition that the member still
@@ -293,7 +301,7 @@ func (t *Term) Get(ctx context.Context, record string) (backend.Record, error) {
 // Put writes a record of the coordinator on condition that the leader's member still
 // stands. The coordinator checks that in the same atomic step. So once another candidate can lead,
 // Put fails with [backend.ErrNotMember] or [backend.ErrSessionEnded], whatever clocks do. Before
-// Put returns such an error, it ends the term and so Context. Only the member counts: if it still
+// Put returns such an error, it ends the term and so Context; if this process did not resign, the error also matches [ErrLost]. Only the member counts: if it still
 // stands after the end of [Term.Context], Put succeeds although Check fails.
 //
 // If at is not [backend.Any], the record must also still have that version; [backend.Absent] means

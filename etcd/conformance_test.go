@@ -120,7 +120,7 @@ func harness(t *testing.T, server *coordtest.Etcd, name string) conformance.Harn
 			Reset:   server.Wipe,
 			Process: rig.Process(urlOf(server.Addrs()[0])),
 		},
-		Costs: map[string]int64{"G5.handover": 2, "G5.rest": 7, "Lock.cost": 2, "Queue.cost": 4},
+		Costs: map[string]int64{"G5.handover": 2, "G5.rest": 7, "Lock.cost": 2, "Queue.cost": 4, "Queue.put": 1},
 		Lacks: map[conformance.Fault]string{
 			conformance.Promote:       "what it acknowledges is on a quorum of servers",
 			conformance.PromoteBeside: "what it acknowledges is on a quorum of servers",

@@ -17,9 +17,10 @@ type Checker struct {
 	// Keep writes down the largest token of a resource, so that a restart of this process
 	// does not forget it: give it back with Restore. Do calls it before the first function
 	// with that token runs, and fails if Keep fails. Calls for one resource come one at a
-	// time and with growing tokens; they hold up the others of that resource. Keep must not
+	// time and with growing tokens; they hold up the others of that resource, whose contexts do
+	// not end that. ctx is that of the call of Do. Keep must not
 	// call the Checker. Nil means that a restart forgets all tokens.
-	Keep func(resource string, token uint64) error
+	Keep func(ctx context.Context, resource string, token uint64) error
 
 	mu        sync.Mutex
 	resources map[string]*resource
@@ -57,7 +58,7 @@ func (c *Checker) Do(ctx context.Context, resource string, token uint64, do func
 	defer cancel(nil)
 	r, mine := c.resource(resource), &call{token, cancel}
 	for {
-		idle, err := r.begin(mine, resource, c.Keep)
+		idle, err := r.begin(ctx, mine, resource, c.Keep)
 		if err != nil {
 			return err
 		}
@@ -120,7 +121,7 @@ func (c *Checker) resource(name string) *resource {
 }
 
 // begin lets mine run, or returns a channel: the caller waits for it and calls begin again.
-func (r *resource) begin(mine *call, name string, keep func(string, uint64) error) (idle <-chan struct{}, err error) {
+func (r *resource) begin(ctx context.Context, mine *call, name string, keep func(context.Context, string, uint64) error) (idle <-chan struct{}, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if mine.token < r.largest {
@@ -128,7 +129,7 @@ func (r *resource) begin(mine *call, name string, keep func(string, uint64) erro
 	}
 	if mine.token > r.largest {
 		if keep != nil {
-			if err := keep(name, mine.token); err != nil {
+			if err := keep(ctx, name, mine.token); err != nil {
 				return nil, fmt.Errorf("fence: keep token %d of %q: %w", mine.token, name, err)
 			}
 		}

@@ -222,7 +222,7 @@ func TestCheckerKeep(t *testing.T) {
 	var kept []uint64
 	full := errors.New("disk full")
 	fail := false
-	c := fence.Checker{Keep: func(resource string, token uint64) error {
+	c := fence.Checker{Keep: func(_ context.Context, resource string, token uint64) error {
 		if fail {
 			return full
 		}

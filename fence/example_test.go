@@ -22,7 +22,7 @@ func ExampleChecker() {
 	ctx := context.Background()
 	disk := make(map[string]uint64) // what a restart leaves
 	start := func() *fence.Checker {
-		c := &fence.Checker{Keep: func(resource string, token uint64) error {
+		c := &fence.Checker{Keep: func(_ context.Context, resource string, token uint64) error {
 			disk[resource] = token
 			return nil
 		}}

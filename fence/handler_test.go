@@ -199,7 +199,7 @@ func TestHandlerSetsNoDeadlineLater(t *testing.T) {
 }
 
 func TestHandlerThatCannotKeep(t *testing.T) {
-	c := &fence.Checker{Keep: func(string, uint64) error { return errors.New("open /var/lib/secret: no space") }}
+	c := &fence.Checker{Keep: func(context.Context, string, uint64) error { return errors.New("open /var/lib/secret: no space") }}
 	w := httptest.NewRecorder()
 	fence.Handler(c, nil, http.NotFoundHandler()).ServeHTTP(w, request("PUT", "/", "7"))
 	if w.Code != 500 || strings.Contains(w.Body.String(), "secret") {

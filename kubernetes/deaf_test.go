@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -130,6 +131,71 @@ func watchAnswered(t *testing.T, status int, body string) {
 		t.Fatal(err)
 	}
 	watches("that its member was removed", func(err error) bool { return errors.Is(err, backend.ErrNotMember) })
+}
+
+// The API server answers neither a watch nor a list any more, and everything else. A leader hears that its member was removed.
+func TestListsFail(t *testing.T) {
+	t.Parallel()
+	k := sharedKubernetes(t)
+	prefix := coordtest.Name(t)
+	var fails atomic.Bool
+	var looks atomic.Int64
+	s := wrapped(t, k, prefix, func(req *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+		watch := strings.Contains(req.URL.RawQuery, "watch=true")
+		if watch || fails.Load() && req.Method == http.MethodGet && req.URL.Query().Has("labelSelector") {
+			return &http.Response{StatusCode: http.StatusInternalServerError, Header: http.Header{"Content-Type": {"application/json"}},
+				Body: io.NopCloser(strings.NewReader(`{"kind":"Status","code":500,"message":"not now"}`)), Request: req}, nil
+		}
+		resp, err := send()
+		if req.Method == http.MethodGet {
+			looks.Add(1)
+		}
+		return resp, err
+	})
+	m := join(t, s, "e", "leader")
+	first(t, s, m)
+	fails.Store(true)
+	told, ctx := make(chan error, 1), within(t, time.Minute)
+	before := looks.Load()
+	go func() {
+		p, err := backend.Place{First: true}, error(nil)
+		for err == nil {
+			err = s.WatchPlace(ctx, m, &p)
+		}
+		told <- err
+	}()
+	for looks.Load() == before && ctx.Err() == nil { // it has looked, and waits
+		time.Sleep(time.Millisecond)
+	}
+	if err := rig.OperatorOf(t, urlOf(t, k, prefix)).Remove(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	watch := calm.Start(t)
+	if err := <-told; !errors.Is(err, backend.ErrNotMember) {
+		t.Fatal(err)
+	}
+	watch.Within(2*ttl, "that its member was removed")
+}
+
+// An API server whose memory is far behind another one's waits for it for three seconds, which is longer than a request takes elsewhere, and
+// then says so: the newest is asked for without a version. The next in line leads all the same.
+func TestServerIsBehind(t *testing.T) {
+	t.Parallel()
+	k := sharedKubernetes(t)
+	prefix := coordtest.Name(t)
+	s := wrapped(t, k, prefix, func(req *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+		if req.URL.Query().Get("resourceVersionMatch") == "NotOlderThan" {
+			select {
+			case <-time.After(3 * time.Second):
+			case <-req.Context().Done():
+				return nil, req.Context().Err()
+			}
+			return &http.Response{StatusCode: http.StatusGatewayTimeout, Header: http.Header{"Content-Type": {"application/json"}},
+				Body: io.NopCloser(strings.NewReader(`{"kind":"Status","code":504,"reason":"Timeout","message":"Timeout: Too large resource version: 9, current: 8"}`)), Request: req}, nil
+		}
+		return send()
+	})
+	first(t, s, join(t, s, "e", "x"))
 }
 
 // withDeaf returns a backend whose first watch of what the name begins with tells of nothing. deaf is closed when it is open.

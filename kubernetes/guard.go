@@ -272,14 +272,21 @@ func (s *session) enlist(ctx context.Context, m backend.Member, target string) (
 	if known {
 		return settle, nil
 	}
+	// Should the answer to what follows be lost, or the record be deleted meanwhile, it is not known what is listed.
+	var relists int
+	if mine != nil {
+		s.mu.Lock()
+		relists, mine.guarded = s.relists, nil
+		s.mu.Unlock()
+	}
 	var now []string
 	_, err = s.editRecord(ctx, m.Line, func(o *object) *patch {
 		all := o.list(guardsNote)
+		var rest []string
+		now, rest = s.keepFew(m, mine, all)
 		if slices.Contains(all, entry(m.Key, target)) {
 			return nil
 		}
-		var rest []string
-		now, rest = s.keepFew(m, mine, all)
 		now = append(now, target)
 		p := patchOf(o)
 		p.note(guardsNote, listed(append(rest, entry(m.Key, target))))
@@ -289,9 +296,11 @@ func (s *session) enlist(ctx context.Context, m backend.Member, target string) (
 		settle()
 		return nil, err
 	}
-	if mine != nil && now != nil {
+	if mine != nil {
 		s.mu.Lock()
-		mine.guarded = now
+		if s.relists == relists {
+			mine.guarded = now
+		}
 		s.mu.Unlock()
 	}
 	return settle, nil

@@ -4,8 +4,10 @@ package kubernetes_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -503,6 +505,128 @@ func TestLateJoin(t *testing.T) {
 				t.Errorf("who joins then stands at %+v, %v", p, err)
 			}
 		})
+	}
+}
+
+// While the watches of a leader are broken the record of its line is deleted, and what happened meanwhile cannot be told. The next write
+// that its member guards is listed in a new record.
+func TestDeletedUnseen(t *testing.T) {
+	t.Parallel()
+	k := sharedKubernetes(t)
+	admin, err := configOf(k, k.Addrs()[0], coordtest.KubernetesToken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type watch struct {
+		body            io.Closer // nil if it is not open
+		opened, refused int       // how often
+	}
+	var mu sync.Mutex
+	var gap bool
+	watches := make(map[string]*watch) // by the label or field that they select
+	s := wrapped(t, k, coordtest.Name(t), func(req *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+		if !strings.Contains(req.URL.RawQuery, "watch=true") {
+			return send()
+		}
+		resp, err := send()
+		mu.Lock()
+		defer mu.Unlock()
+		q := req.URL.Query()
+		selects, _, _ := strings.Cut(q.Get("labelSelector")+q.Get("fieldSelector"), " ") // whatever the values are
+		selects, _, _ = strings.Cut(selects, "=")
+		if watches[selects] == nil {
+			watches[selects] = new(watch)
+		}
+		switch w := watches[selects]; {
+		case err != nil:
+		case gap:
+			w.refused++
+			resp.Body.Close()
+			resp.StatusCode, resp.Body = http.StatusGone, io.NopCloser(strings.NewReader(`{"kind":"Status","code":410,"reason":"Expired","message":"too old"}`))
+		default:
+			w.opened++
+			w.body = resp.Body
+		}
+		return resp, err
+	})
+	m := join(t, s, "e", "leader")
+	first(t, s, m)
+	ctx := within(t, time.Minute)
+	go func() {
+		p := backend.Place{First: true}
+		for s.WatchPlace(ctx, m, &p) == nil {
+		}
+	}()
+	// each waits until something holds for all watches.
+	each := func(what string, holds func(w *watch) bool) {
+		t.Helper()
+		for over := false; !over; {
+			mu.Lock()
+			over = len(watches) > 0
+			for _, w := range watches {
+				over = over && holds(w)
+			}
+			mu.Unlock()
+			if ctx.Err() != nil {
+				t.Fatalf("not all watches are %s", what)
+			}
+		}
+	}
+	put := func() {
+		t.Helper()
+		if _, err := s.Put(ctx, "e-position", []byte("x"), &backend.If{Version: backend.Any, Member: m}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// lists returns the record that lists a write that m guards.
+	lists := func() string {
+		t.Helper()
+		var text string
+		if err := do(ctx, admin, http.MethodGet, leases, "", &text); err != nil {
+			t.Fatal(err)
+		}
+		var all struct {
+			Items []struct {
+				Metadata struct {
+					Name        string
+					Annotations map[string]string
+				}
+			}
+		}
+		if err := json.Unmarshal([]byte(text), &all); err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range all.Items {
+			if strings.Contains(o.Metadata.Annotations["succession-dev.github.io/guards"], m.Key) {
+				return o.Metadata.Name
+			}
+		}
+		return ""
+	}
+	put()
+	record := lists()
+	if record == "" {
+		t.Fatal("no record lists what the leader writes")
+	}
+	each("open", func(w *watch) bool { return w.opened > 0 })
+	mu.Lock()
+	gap = true
+	for _, w := range watches {
+		w.body.Close()
+		w.opened = 0
+	}
+	mu.Unlock()
+	if err := do(ctx, admin, http.MethodDelete, leases+"/"+record, "", nil); err != nil {
+		t.Fatal(err)
+	}
+	each("refused", func(w *watch) bool { return w.refused > 0 })
+	mu.Lock()
+	gap = false
+	mu.Unlock()
+	each("open again", func(w *watch) bool { return w.opened > 0 })
+	put()
+	if again := lists(); again != record {
+		t.Errorf("the record %q lists what the leader writes, want %q", again, record)
 	}
 }
 

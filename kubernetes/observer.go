@@ -60,10 +60,8 @@ func (s *session) observe(e event) {
 			s.past.member(e.Metadata.Name)
 		}
 	case e.has(recordLabel):
-		if e.deleted { // and what it has listed: members of its line are listed anew with their next writes
-			for _, m := range s.own {
-				m.guarded = nil
-			}
+		if e.deleted {
+			s.relistLocked()
 		}
 	case !e.has(sessionLabel):
 	case uid == s.uid:
@@ -79,6 +77,21 @@ func (s *session) observe(e event) {
 			return
 		}
 		s.sights[uid] = sight{Silence: kit.Silence{Since: clock.Now()}, o: e.object}
+	}
+}
+
+// relist has the record of a line told anew, at the next write that a member guards, what such a write may reach: a record may have been
+// deleted, with what it has listed.
+func (s *session) relist() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.relistLocked()
+}
+
+func (s *session) relistLocked() {
+	s.relists++
+	for _, m := range s.own {
+		m.guarded = nil
 	}
 }
 

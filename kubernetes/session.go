@@ -40,6 +40,7 @@ type session struct {
 
 	mu        sync.Mutex
 	own       map[string]*own      // members that this session has joined, by key
+	relists   int                  // how often a record may have gone that lists something for one of them
 	past      past                 // what is known to have gone
 	sights    map[string]sight     // of other sessions, by UID
 	locks     map[string]*lock     // that this session holds, by line; see [ClientGo]
@@ -250,10 +251,17 @@ func (s *session) get(ctx context.Context, name, accept string) (*object, error)
 	return o, err
 }
 
-// list is list of the wire, again and again until there is an answer.
+// catchingUp is more than the time for which an API server whose memory is behind waits for it, 3 s (blockTimeout in watch_cache.go), before it
+// says so, or asks etcd.
+const catchingUp = 4 * time.Second
+
+// list is list of the wire, again and again until there is an answer. From the second time on it waits for a server that is behind.
 func (s *session) list(ctx context.Context, selector, accept string) (listing, error) {
+	limit := s.b.o.attempt()
 	return kit.Retry(ctx, s.b.o.backoff(), lost, func(ctx context.Context) (listing, error) {
-		return s.b.wire.list(ctx, s.b.o.attempt(), selector, accept)
+		l, err := s.b.wire.list(ctx, limit, selector, accept)
+		limit = max(limit, catchingUp)
+		return l, err
 	})
 }
 

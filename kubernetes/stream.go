@@ -193,8 +193,8 @@ func (h *hub) catchUp(ctx context.Context, x *stream) {
 	version := int64(math.MaxInt64)
 	there := make(map[string]*object)
 	for some := range slices.Chunk(names, mostWatched) {
-		l, err := h.s.list(ctx, in(idLabel, some), metadata)
-		if all = err != nil; all { // who looks finds out why
+		l, err := h.s.b.wire.list(ctx, h.s.b.o.attempt(), in(idLabel, some), metadata)
+		if all = err != nil; all { // who looks finds out why, or needs no list
 			break
 		}
 		version = min(version, l.version)
@@ -206,6 +206,7 @@ func (h *hub) catchUp(ctx context.Context, x *stream) {
 	if all {
 		version = h.s.b.wire.seen.Load()
 	}
+	h.s.relist()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	x.version = version

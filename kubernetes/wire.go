@@ -251,8 +251,9 @@ func (w *wire) grants(verb string) {
 	delete(w.said, verb)
 }
 
-// deniedFor is for how long a refusal counts as passing, if the API server has carried out the like before. A server that has just been
-// started refuses everything until it has read the roles. So does one that it asks for such decisions.
+// deniedFor is for how long a refusal counts as passing that names a missing right, if the API server has carried out the like before. A
+// server that has just been started refuses everything until it has read the roles. So does one that it asks for such decisions. Other
+// refusals, such as of a policy for admission or of a quota, are about what was to be written.
 const deniedFor = 30 * time.Second
 
 // passing returns err, or an error that matches [backend.ErrUnavailable] if err is a refusal that may pass. Another refusal is logged once: what
@@ -263,10 +264,11 @@ func (w *wire) passing(verb string, err error) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if _, already := w.refused[verb]; !already {
+	missing := strings.Contains(err.Error(), " cannot ") // "User NAME cannot VERB resource …"
+	if _, already := w.refused[verb]; missing && !already {
 		w.refused[verb] = clock.Now()
 	}
-	if !w.granted[verb] || clock.Since(w.refused[verb]) > deniedFor {
+	if !missing || !w.granted[verb] || clock.Since(w.refused[verb]) > deniedFor {
 		if !w.said[verb] {
 			w.said[verb] = true
 			w.log.Error("the API server refuses what an election needs", "verb", verb, "why", err)
@@ -424,7 +426,7 @@ func (w *wire) list(ctx context.Context, limit time.Duration, selector, accept s
 		err := w.do(ctx, limit, request{method: http.MethodGet, query: q, accept: accept}, &out)
 		switch {
 		case errors.Is(err, errAhead) && q.Has("resourceVersion"):
-			// Another server knew that version. Without one, this server asks etcd for the newest.
+			// Another server knew that version. Without one, this server asks etcd for the newest, perhaps after it has waited again.
 			q.Del("resourceVersion")
 			q.Del("resourceVersionMatch")
 			continue

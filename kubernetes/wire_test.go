@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -207,7 +208,7 @@ func TestVerbs(t *testing.T) {
 
 // An API server that has just been started refuses what it allows. That ends nothing but what it never has allowed.
 func TestDeniedForAWhile(t *testing.T) {
-	var refuse atomic.Bool
+	var refuse, policy atomic.Bool
 	var refusals, version atomic.Int64 // how many more it refuses; the newest version
 	cfg := fake(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -215,7 +216,10 @@ func TestDeniedForAWhile(t *testing.T) {
 			w.Write([]byte(`{"major":"1","minor":"37"}`))
 		case refuse.Load() || refusals.Add(-1) >= 0:
 			w.WriteHeader(http.StatusForbidden)
-			w.Write([]byte(`{"kind":"Status","code":403,"reason":"Forbidden","message":"leases is forbidden"}`))
+			w.Write([]byte(`{"kind":"Status","code":403,"reason":"Forbidden","message":"leases.coordination.k8s.io is forbidden: User \"u\" cannot list resource \"leases\""}`))
+		case policy.Load() && r.Method == http.MethodPatch:
+			w.WriteHeader(http.StatusForbidden)
+			w.Write([]byte(`{"kind":"Status","code":403,"reason":"Forbidden","message":"admission webhook \"p\" denied the request: no"}`))
 		case r.Method == http.MethodDelete:
 			deleted(w, r)
 		case r.Method == http.MethodPost || r.Method == http.MethodPatch:
@@ -257,6 +261,14 @@ func TestDeniedForAWhile(t *testing.T) {
 	if err := <-refreshed; err != nil || s.Err() != nil {
 		t.Errorf("afterwards: %v, %v", err, s.Err())
 	}
+	// What a policy refuses stays refused, although the same verb is allowed elsewhere.
+	policy.Store(true)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if err := s.Refresh(ctx); !errors.Is(err, backend.ErrDenied) {
+		t.Errorf("what a policy refuses: %v, want ErrDenied", err)
+	}
+	policy.Store(false)
 	b.Close()
 	// And so for a client that begins meanwhile.
 	begins, err := New(cfg, &Options{Namespace: "default", TTL: 10 * time.Second, ConnectTimeout: 20 * time.Second})

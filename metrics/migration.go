@@ -10,7 +10,7 @@ import (
 // phases are the values of the label phase, in the order of package migrate.
 var phases = []migrate.Phase{
 	migrate.None, migrate.Begun, migrate.Asked, migrate.Sealed, migrate.Moved,
-	migrate.Aborting, migrate.Aborted, migrate.Conflict, migrate.Elsewhere,
+	migrate.Aborting, migrate.Aborted, migrate.Conflict, migrate.Elsewhere, migrate.Aliased,
 }
 
 // MigrationPhase sets in which phase the migration of an election is. Call it with the answer of

@@ -94,6 +94,24 @@ func TestText(t *testing.T) {
 	})
 }
 
+// Each phase that package migrate has is one of the series.
+func TestPhases(t *testing.T) {
+	source, err := os.ReadFile("../migrate/status.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := regexp.MustCompile(`= Phase\(protocol\.(\w+)\)`).FindAllStringSubmatch(string(source), -1)
+	if len(all) < 10 {
+		t.Fatalf("%d phases were found in the source of package migrate", len(all))
+	}
+	m := metrics.New(nil)
+	for _, phase := range all {
+		name := strings.ToLower(phase[1])
+		m.MigrationPhase("reports", migrate.Phase(name))
+		want(t, m, 1, "succession_migration_phase", "reports", name)
+	}
+}
+
 // Each way in which a real term ends is counted under its name.
 func TestEnds(t *testing.T) {
 	broken := errors.New("the disk is full")
@@ -458,7 +476,7 @@ func TestPaused(t *testing.T) {
 				time.Sleep(time.Minute)
 				gone(t, m, "succession_paused", "reports")
 				o := operate.New(operator, "reports", "ops")
-				if err := o.Pause(t.Context(), "maintenance"); err != nil {
+				if _, err := o.Pause(t.Context(), "maintenance"); err != nil {
 					t.Fatal(err)
 				}
 				time.Sleep(time.Minute)

@@ -3,6 +3,7 @@ package migrate
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -120,7 +121,13 @@ func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
 // [backend.Backend].
 func (b *Backend) Close() error {
 	if b.err != nil {
-		return nil
+		var errs []error
+		for _, sub := range b.sub {
+			if sub != nil {
+				errs = append(errs, sub.Close())
+			}
+		}
+		return errors.Join(errs...)
 	}
 	return b.composite.Close()
 }

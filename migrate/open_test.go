@@ -45,6 +45,29 @@ func TestOpen(t *testing.T) {
 	}
 }
 
+// New owns both coordinators also if its options are not possible.
+func TestCloseOfWrongOptions(t *testing.T) {
+	var closed [2]bool
+	of := func(side int) backend.Backend { return closes{memory.New(nil).Client("c"), &closed[side]} }
+	b := migrate.New(of(0), of(1), &migrate.Options{From: "memory:a", To: "memory:b", Patience: -1})
+	if _, err := b.Session(t.Context()); !errors.Is(err, backend.ErrInvalid) {
+		t.Errorf("Session: %v, want ErrInvalid", err)
+	}
+	if err := b.Close(); err != nil || closed != [2]bool{true, true} {
+		t.Errorf("Close: %v; closed are %v", err, closed)
+	}
+}
+
+type closes struct {
+	backend.Backend
+	closed *bool
+}
+
+func (c closes) Close() error {
+	*c.closed = true
+	return c.Backend.Close()
+}
+
 func TestOpenRefuses(t *testing.T) {
 	for raw, word := range map[string]string{
 		"migrate:":                                                                 "want migrate:",

@@ -27,7 +27,7 @@ func TestAPausedElectionIsNotMoved(t *testing.T) {
 		}
 		pause := func() {
 			t.Helper()
-			if err := on[0].Pause(w.ctx, "the disk is moved"); err != nil {
+			if _, err := on[0].Pause(w.ctx, "the disk is moved"); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -54,7 +54,7 @@ func TestAPausedElectionIsNotMoved(t *testing.T) {
 		}
 		resume()
 		w.do(op.Begin, migrate.Begun)
-		if err := on[1].Pause(w.ctx, "why"); !errors.Is(err, operate.ErrMoving) {
+		if _, err := on[1].Pause(w.ctx, "why"); !errors.Is(err, operate.ErrMoving) {
 			t.Errorf("a pause where the gate of a migration stands: %v", err)
 		}
 		pause()
@@ -66,7 +66,7 @@ func TestAPausedElectionIsNotMoved(t *testing.T) {
 			return err == nil && strings.HasPrefix(l.ID, "a")
 		})
 		w.do(op.Cutover, migrate.Moved)
-		if err := on[0].Pause(w.ctx, "too late"); err == nil {
+		if _, err := on[0].Pause(w.ctx, "too late"); err == nil {
 			t.Error("an election was paused that has moved")
 		}
 		a.end()
@@ -82,7 +82,7 @@ func TestAPauseTakesNoPlaceOnTheNewCoordinator(t *testing.T) {
 		b, _ := w.backend(onBoth, "ops")
 		defer b.Close()
 		ops := operate.New(b, election, "ops")
-		if err := ops.Pause(w.ctx, "the disk is moved"); err != nil {
+		if _, err := ops.Pause(w.ctx, "the disk is moved"); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(6 * ttl) // longer than anybody has patience

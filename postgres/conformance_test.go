@@ -89,7 +89,7 @@ func harness(t *testing.T, o *coordtest.PostgresOptions) conformance.Harness {
 		Reference: reference(t),
 		Slack:     ttl / 2, // they see a number when they send their own heartbeat, and wait for a twentieth more
 		Latency:   4 * time.Second,
-		Costs:     map[string]int64{"G5.handover": 2, "G5.rest": 4, "Lock.cost": 2, "Queue.cost": 5},
+		Costs:     map[string]int64{"G5.handover": 2, "G5.rest": 4, "Lock.cost": 2, "Queue.cost": 5, "Queue.put": 1},
 		Open: func(context.Context) (backend.Backend, error) {
 			c, err := open(t, postgres.Options{TTL: ttl}, server.Addrs()...)
 			if err != nil {

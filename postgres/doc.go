@@ -83,7 +83,7 @@
 //
 // A session sees the numbers of the others with each of its heartbeats, four in a TTL. If it is far
 // from the head, there are half as many heartbeats, as long as none of the sessions is silent. If all
-// processes crash at once, a newcomer ends their sessions after a TTL of its own.
+// processes crash at once, a newcomer ends twenty sessions after a TTL of its own, two hundred after two, and sixteen hundred after three.
 //
 // # What rests on what
 //

@@ -47,10 +47,12 @@ func (f *far) pause() time.Duration {
 }
 
 // interval is the time between two heartbeats. If the session leads nowhere, all its waiters are
-// far, and all sessions that it observes live, it is half the session time.
+// far, and all sessions that it observes live, it is half the session time, or somewhat less, so
+// that sessions that have begun together do not stay in step.
 func (s *session) interval() time.Duration {
+	ttl := s.b.o.TTL
 	if s.listener.quiet() && !s.led.Load() && !s.observer.alarm {
-		return s.b.o.TTL / 2
+		return ttl/2 - time.Duration(s.spread*float64(ttl/8))
 	}
-	return s.b.o.TTL / 4
+	return ttl / 4
 }

@@ -43,6 +43,10 @@ type Tx interface {
 // until somebody commits what was prepared, or rolls it back.
 //
 // The role needs the grant [Worker]. In a migration the election is on two coordinators, and Guard fails.
+//
+// If the commit waits for a standby, and that is cancelled, by pg_cancel_backend or a driver that asks the server to cancel when a
+// context ends, PostgreSQL reports it as done, with a warning: take that for a lost answer. On a primary that was replaced the
+// commit is lost, and another may have led.
 func Guard(ctx context.Context, tx Tx, schema string, m backend.Member) error {
 	return guard(schema, m, func(statement string, args ...any) error {
 		_, err := tx.Exec(ctx, statement, args...)

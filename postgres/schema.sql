@@ -212,7 +212,8 @@ BEGIN
   why := '';
   IF l <> @.life() THEN RETURN; END IF;
   PERFORM set_config('lock_timeout', '50ms', true);
-  FOR y IN SELECT * FROM unnest(ids, beats) AS y (id, beat) LOOP
+  -- In one order: of two who end the same ones, the second then holds nothing that the first waits for.
+  FOR y IN SELECT * FROM unnest(ids, beats) AS y (id, beat) ORDER BY 1 LOOP
     BEGIN
       DELETE FROM @.session x WHERE x.id = y.id AND x.beat = y.beat AND clock_timestamp() > x.at + x.ttl * interval '1 ms';
       UPDATE @.session x SET at = clock_timestamp() WHERE x.id = y.id AND x.at > clock_timestamp();

@@ -360,6 +360,9 @@ func (s *session) release(ctx context.Context) error {
 		c = s.main
 	case <-ctx.Done():
 	}
+	if c != nil {
+		defer c.kill() // from one that a request has broken, the library would go on reading for 15 s
+	}
 	_, err := kit.Retry(ctx, s.b.o.backoff(), lost, func(ctx context.Context) (struct{}, error) {
 		if c == nil || c.IsClosed() {
 			return struct{}{}, s.tell(ctx, "close", s.id)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
@@ -86,6 +87,8 @@ func (w *wire) dial(ctx context.Context, told func(channel string)) (*conn, erro
 		}
 		return dial(ctx, network, addr)
 	}
+	// That of a pool may leave a request more time than its context does.
+	cfg.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler { return &pgconn.DeadlineContextWatcherHandler{Conn: c.Conn()} }
 	cfg.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
 		if warns(n) {
 			c.warned = fmt.Errorf("%w: the server warns: %s", backend.ErrUnavailable, kit.Clip(n.Message))
@@ -188,9 +191,11 @@ func (c *conn) query(ctx context.Context, sql string, args ...any) ([]row, error
 	}
 	c.w.requests.Add(1)
 	c.warned = nil
+	explicit := c.w.explicit.Load()
 	r := c.execute(ctx, sql, params, formats)
 	var pg *pgconn.PgError
-	if errors.As(r.Err, &pg) && pg.Code == stateIsolation && !c.w.explicit.Swap(true) {
+	if errors.As(r.Err, &pg) && pg.Code == stateIsolation && !explicit {
+		c.w.explicit.Store(true)
 		r = c.execute(ctx, sql, params, formats)
 	}
 	if err := cmp.Or(answered(ctx, r.Err), c.warned); err != nil {
@@ -284,7 +289,7 @@ func (w *wire) with(ctx context.Context, f func(*conn) error) error {
 			return err
 		}
 		err = f(c)
-		if err != nil && !fresh && pgconn.SafeToRetry(err) && ctx.Err() == nil {
+		if err != nil && !fresh && (pgconn.SafeToRetry(err) || stateOf(err) == stateUnused) && ctx.Err() == nil {
 			c.kill()
 			continue
 		}
@@ -404,6 +409,7 @@ const (
 	stateReadOnly      = "25006" // read_only_sql_transaction
 	stateIdle          = "25P03" // idle_in_transaction_session_timeout
 	stateTooLong       = "25P04" // transaction_timeout
+	stateUnused        = "57P05" // idle_session_timeout: the server has read no request since
 	stateWrongPassword = "28P01"
 	stateNoSchema      = "3F000"
 	stateNoFunction    = "42883"

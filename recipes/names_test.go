@@ -74,7 +74,7 @@ func TestNames(t *testing.T) {
 			}
 			t.Run(what+" and "+other, func(t *testing.T) {
 				bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
-					if err := queue.New(bubble.Client(t, c, "put"), name, nil).Put(t.Context(), "an item"); err != nil {
+					if _, err := queue.New(bubble.Client(t, c, "put"), name, nil).Put(t.Context(), "an item"); err != nil {
 						t.Fatal(err)
 					}
 					ctx, end := context.WithCancel(t.Context())

@@ -144,7 +144,7 @@ func TestFreshReads(t *testing.T) {
 			all, err := record.List(ctx, behind, "l", record.Text())
 			return len(all) == 1, err
 		}},
-		{"TryTake", func() error { return queue.New(writer, "q", nil).Put(ctx, "x") }, func() (bool, error) {
+		{"TryTake", func() error { _, err := queue.New(writer, "q", nil).Put(ctx, "x"); return err }, func() (bool, error) {
 			item, err := queue.New(behind, "q", nil).TryTake(ctx)
 			if err != nil {
 				return false, err

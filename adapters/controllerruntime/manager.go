@@ -48,10 +48,7 @@ func NewManager(config *rest.Config, o manager.Options) (manager.Manager, error)
 	if o.LeaderElectionResourceLockInterface != nil {
 		return nil, errOthers
 	}
-	ko := kubernetes.Options{Namespace: o.LeaderElectionNamespace, As: kubernetes.ClientGo, TTL: defaultDuration}
-	if o.LeaseDuration != nil {
-		ko.TTL = *o.LeaseDuration
-	}
+	ko := kubernetes.Options{Namespace: o.LeaderElectionNamespace, As: kubernetes.ClientGo, TTL: sessionTime(o.LeaseDuration)}
 	if ko.Namespace == "" {
 		name, err := os.ReadFile(podNamespace)
 		if err != nil {
@@ -73,6 +70,18 @@ func NewManager(config *rest.Config, o manager.Options) (manager.Manager, error)
 		return nil, err
 	}
 	return &electing{Manager: m, b: b, e: elect.New(b, o.LeaderElectionID, nil), elected: make(chan struct{})}, nil
+}
+
+// sessionTime returns the session time for a LeaseDuration: whole seconds, as client-go's candidates write it into the Lease. Ours refuse a Lease that is shorter
+// than their session time.
+func sessionTime(lasts *time.Duration) time.Duration {
+	switch {
+	case lasts == nil:
+		return defaultDuration
+	case *lasts < time.Second:
+		return *lasts
+	}
+	return lasts.Truncate(time.Second)
 }
 
 // An electing is a manager whose runnables that need the lead begin when this process leads.

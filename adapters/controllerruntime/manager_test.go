@@ -189,6 +189,10 @@ func TestNewManagerRefuses(t *testing.T) {
 			t.Errorf("NewManager: %v, want %q", err, want)
 		}
 	}
+	lasts := 15*time.Second + time.Second/2
+	if got := controllerruntime.SessionTime(&lasts); got != 15*time.Second {
+		t.Errorf("with a LeaseDuration of %v the session time is %v; client-go's candidates write 15 s", lasts, got)
+	}
 	o := electing("x")
 	o.LeaderElection = false
 	o.MapperProvider = options().MapperProvider

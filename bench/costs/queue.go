@@ -173,7 +173,7 @@ func (f *figure) ours(ctx context.Context, addr string) (*store, error) {
 		}
 		all = append(all, b)
 		q := queue.New(b, name, nil)
-		put = append(put, func(ctx context.Context) error { return q.Put(ctx, "x") })
+		put = append(put, func(ctx context.Context) error { _, err := q.Put(ctx, "x"); return err })
 		st.take = append(st.take, func(ctx context.Context) error {
 			item, err := q.Take(ctx)
 			if err != nil {

@@ -48,7 +48,7 @@ the gate after --wait: the election stays paused, and nobody leads once they hav
 			errWait := fmt.Errorf("not within %v", *wait)
 			bounded, cancel := context.WithTimeoutCause(ctx, *wait, errWait)
 			defer cancel()
-			err := operate.New(b, name, cmp.Or(*by, ui.WhoAmI())).Pause(bounded, *reason)
+			_, err := operate.New(b, name, cmp.Or(*by, ui.WhoAmI())).Pause(bounded, *reason)
 			switch {
 			case errors.Is(err, elect.ErrPaused):
 				return ui.Exitf(ui.ExitRefused, "%w", err)

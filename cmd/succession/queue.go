@@ -74,7 +74,7 @@ put. If an answer of the coordinator was lost, one more may be.`,
 			put := func(value string) error {
 				ctx, cancel := g.WithTimeout(ctx)
 				defer cancel()
-				err := q.Put(ctx, value)
+				_, err := q.Put(ctx, value)
 				if err == nil {
 					done++
 				}

@@ -24,7 +24,7 @@ func TestTablesAreBounded(t *testing.T) {
 	}
 	const all = 1200
 	long := strings.Repeat("\x01", 3000)
-	if err := queue.New(b, "items", nil).Put(t.Context(), long); err != nil {
+	if _, err := queue.New(b, "items", nil).Put(t.Context(), long); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := group.New(b, "present", &elect.Options{ID: "web-1", Value: long}).Join(t.Context()); err != nil {

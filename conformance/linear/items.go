@@ -76,7 +76,7 @@ func (w *items) step(ctx context.Context, c *client, b backend.Backend, dice *ra
 		value := fmt.Sprintf("c%d-%x", c.id, dice.Uint64())
 		n, err := q.Len(ctx)
 		if err == nil && n < waiting {
-			if err = q.Put(ctx, value); err == nil {
+			if _, err = q.Put(ctx, value); err == nil {
 				w.mu.Lock()
 				w.put[value] = true
 				w.mu.Unlock()

@@ -30,7 +30,7 @@ func Example() {
 	}()
 
 	op := operate.New(ops, "reports", "anna")
-	if err := op.Pause(ctx, "the disk is replaced"); err != nil {
+	if _, err := op.Pause(ctx, "the disk is replaced"); err != nil {
 		fmt.Println(err)
 		return
 	}

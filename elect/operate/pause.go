@@ -22,35 +22,36 @@ import (
 // leader resign ([elect.ErrAsked]). Candidates of package elect that stand in front of the gate go
 // behind it. Those of other libraries lead first, each in its turn.
 //
-// Pause blocks until nobody stands in front of the gate. If ctx ends before, the error says who
-// stands there, and the election stays paused: the gate comes to the head when they have gone.
+// Pause blocks until nobody stands in front of the gate, and returns the gate: its Token is that of [ResumeOptions]. If ctx ends
+// before, the error says who stands there, and the election stays paused: the gate, which is returned too, comes to the head when
+// they have gone.
 //
 // It fails with [elect.ErrPaused] if the election is paused already, with [backend.ErrSealed] if
 // the election has moved to another coordinator, and with [ErrMoving] if a gate of a migration
 // stands in the line. Its error matches [errors.ErrUnsupported] if the backend has no pins.
-func (op *Operator) Pause(ctx context.Context, reason string) error {
+func (op *Operator) Pause(ctx context.Context, reason string) (elect.Candidate, error) {
 	says := value.Of{ID: op.by, Text: reason}
 	if err := header.CheckAsked(says); err != nil {
-		return fmt.Errorf("operate: %w", err)
+		return elect.Candidate{}, fmt.Errorf("operate: %w", err)
 	}
 	s, err := op.fresh(ctx)
 	if err != nil {
-		return err
+		return elect.Candidate{}, err
 	}
 	if _, err = mayPause(ctx, s, op.name); err != nil {
-		return err
+		return elect.Candidate{}, err
 	}
 	stands := says
 	stands.Gate = true
 	j, err := s.Join(ctx, op.name, stands.String(), "")
 	if err != nil {
-		return err
+		return elect.Candidate{}, err
 	}
 	g := &gate{op: op, s: s, m: j.Member, says: says}
 	if err := g.pin(ctx); err != nil {
-		return errors.Join(err, g.leave(ctx))
+		return elect.Candidate{}, errors.Join(err, g.leave(ctx))
 	}
-	return g.toHead(ctx)
+	return elect.Candidate{ID: op.by, Value: reason, Key: g.m.Key, Token: g.token, Pinned: true}, g.toHead(ctx)
 }
 
 // mayPause returns the line of the election, or why the election cannot be paused.
@@ -80,6 +81,8 @@ type gate struct {
 	s    backend.Session
 	m    backend.Member
 	says value.Of // who pauses, and why
+
+	token uint64 // of the gate, when it is pinned
 }
 
 // bound returns a context for what must be done also if ctx has ended.
@@ -104,6 +107,7 @@ func (g *gate) pin(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		g.token = line.Token(g.m)
 		h := line.Header
 		h.Choice.Gate, h.Choice.Wish = g.m.Position, header.Wish{}
 		if l := line.Members; len(l) > 0 && l[0].Key != g.m.Key { // so a leader that does not know of pauses resigns too

@@ -38,7 +38,7 @@ func TestHoldersAtRest(t *testing.T) {
 		}},
 		"an item": {name + "-claims", func(ctx context.Context, b *memory.Backend) (*elect.Term, error) {
 			q := queue.New(b, name, nil)
-			if err := q.Put(ctx, "x"); err != nil {
+			if _, err := q.Put(ctx, "x"); err != nil {
 				return nil, err
 			}
 			return termOf(q.Take(ctx))

@@ -172,7 +172,7 @@ func pauses(t *testing.T, c *memory.Coordinator, f func()) {
 	b := c.Client("operator")
 	defer b.Close()
 	op := operate.New(b, "reports", "operator")
-	if err := op.Pause(t.Context(), "maintenance"); err != nil {
+	if _, err := op.Pause(t.Context(), "maintenance"); err != nil {
 		t.Fatal(err)
 	}
 	f()

@@ -151,7 +151,7 @@ func TestUnlockThatFails(t *testing.T) {
 func TestSemaphoreIsPaused(t *testing.T) {
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		operator := operate.New(bubble.Client(t, c, "operator"), "jobs-slots", "operator")
-		if err := operator.Pause(t.Context(), "for the night"); err != nil {
+		if _, err := operator.Pause(t.Context(), "for the night"); err != nil {
 			t.Fatal(err)
 		}
 		one := ask(t, lock.NewSemaphore(bubble.Client(t, c, "a"), "jobs", 2, nil).Acquire)

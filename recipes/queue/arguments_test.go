@@ -26,7 +26,7 @@ func TestLimit(t *testing.T) {
 		}
 		results := make(chan error, 8)
 		for i := range cap(results) {
-			go func() { results <- limited(fmt.Sprint(i)).Put(t.Context(), fmt.Sprint(i)) }()
+			go func() { results <- errOf(limited(fmt.Sprint(i)).Put(t.Context(), fmt.Sprint(i))) }()
 		}
 		accepted := 0
 		for range cap(results) {
@@ -43,7 +43,7 @@ func TestLimit(t *testing.T) {
 		abandoned(t, c)
 		item := bubble.Must[*queue.Item](t)(q.TryTake(t.Context()))
 		before := c.Requests()
-		bubble.Want(t, q.Put(t.Context(), "too many"), queue.ErrFull)
+		bubble.Want(t, errOf(q.Put(t.Context(), "too many")), queue.ErrFull)
 		if n := c.Requests().Since(before).Total(memory.OpAppend); n != 0 {
 			t.Errorf("Put has appended %d items to a full queue", n)
 		}
@@ -65,7 +65,7 @@ func TestLimitOfWhatIsTaken(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		result := make(chan error)
-		go func() { result <- slow.Put(ctx, "slow") }()
+		go func() { result <- errOf(slow.Put(ctx, "slow")) }()
 		time.Sleep(3 * time.Second / 2) // it has seen that there is room
 		put(t, first, "first")
 		if !call.Returned(t) || call.Value.Value != "first" {
@@ -89,13 +89,13 @@ func TestArguments(t *testing.T) {
 		q := queue.New(b, "jobs", nil)
 		put(t, q, strings.Repeat("x", queue.MaxValue))
 		for what, err := range map[string]error{
-			fmt.Sprint(queue.MaxValue): q.Put(t.Context(), strings.Repeat("x", queue.MaxValue+1)),
-			"UTF-8":                    q.Put(t.Context(), "\xff"),
-			"no//name":                 queue.New(b, "no//name", nil).Put(t.Context(), "x"),
-			"empty":                    queue.New(b, "", nil).Put(t.Context(), "x"),
-			"at most":                  queue.New(b, strings.Repeat("x", backend.MaxName), nil).Put(t.Context(), "x"),
-			"Limit -1":                 queue.New(b, "jobs", &queue.Options{Limit: -1}).Put(t.Context(), "x"),
-			"Value":                    queue.New(b, "jobs", &queue.Options{Options: elect.Options{Value: "x"}}).Put(t.Context(), "x"),
+			fmt.Sprint(queue.MaxValue): errOf(q.Put(t.Context(), strings.Repeat("x", queue.MaxValue+1))),
+			"UTF-8":                    errOf(q.Put(t.Context(), "\xff")),
+			"no//name":                 errOf(queue.New(b, "no//name", nil).Put(t.Context(), "x")),
+			"empty":                    errOf(queue.New(b, "", nil).Put(t.Context(), "x")),
+			"at most":                  errOf(queue.New(b, strings.Repeat("x", backend.MaxName), nil).Put(t.Context(), "x")),
+			"Limit -1":                 errOf(queue.New(b, "jobs", &queue.Options{Limit: -1}).Put(t.Context(), "x")),
+			"Value":                    errOf(queue.New(b, "jobs", &queue.Options{Options: elect.Options{Value: "x"}}).Put(t.Context(), "x")),
 			"ID":                       func() error { _, err := named(b, "two\nlines").Take(t.Context()); return err }(),
 		} {
 			bubble.Want(t, err, backend.ErrInvalid)
@@ -112,7 +112,7 @@ func TestArguments(t *testing.T) {
 			_, try := bad.TryTake(t.Context())
 			_, length := bad.Len(t.Context())
 			_, list := bad.List(t.Context())
-			for call, err := range map[string]error{"Put": bad.Put(t.Context(), "x"), "Take": take, "TryTake": try, "Len": length, "List": list} {
+			for call, err := range map[string]error{"Put": errOf(bad.Put(t.Context(), "x")), "Take": take, "TryTake": try, "Len": length, "List": list} {
 				if !errors.Is(err, backend.ErrInvalid) {
 					t.Errorf("%s with a wrong %s: %v, want ErrInvalid", call, what, err)
 				}
@@ -187,7 +187,7 @@ func TestLackingBackends(t *testing.T) {
 			}
 		}
 		q := named(view.Of(b, bubble.NoItems), "a")
-		unsupported(q.Put(ctx, "one"), "no items")
+		unsupported(errOf(q.Put(ctx, "one")), "no items")
 		_, err := q.Take(ctx)
 		unsupported(err, "no items")
 		_, err = q.TryTake(ctx)

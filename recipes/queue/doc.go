@@ -2,7 +2,7 @@
 // processes that put and take them come and go.
 //
 //	q := queue.New(b, "mails", nil)
-//	err := q.Put(ctx, "to: alice")
+//	id, err := q.Put(ctx, "to: alice")
 //	...
 //	item, err := q.Take(ctx)
 //	if err != nil {

@@ -18,7 +18,7 @@ func ExampleQueue() {
 
 	mails := queue.New(b, "mails", nil)
 	for _, to := range []string{"alice", "bob"} {
-		if err := mails.Put(ctx, to); err != nil {
+		if _, err := mails.Put(ctx, to); err != nil {
 			fmt.Println(err)
 			return
 		}
@@ -75,7 +75,7 @@ func ExampleItem_Done() {
 	}
 	l := &ledger{booked: make(map[string]bool), newest: make(map[string]uint64)}
 
-	if err := payments(one).Put(ctx, "100"); err != nil {
+	if _, err := payments(one).Put(ctx, "100"); err != nil {
 		fmt.Println(err)
 		return
 	}

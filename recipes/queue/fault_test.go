@@ -194,7 +194,7 @@ func TestWaitForTheCoordinator(t *testing.T) {
 		put(t, q, "one")
 		b.Hide()
 		for _, call := range []func(context.Context) error{
-			func(ctx context.Context) error { return q.Put(ctx, "two") },
+			func(ctx context.Context) error { _, err := q.Put(ctx, "two"); return err },
 			func(ctx context.Context) error { _, err := q.TryTake(ctx); return err },
 		} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -78,20 +78,36 @@ func New(b backend.Backend, name string, o *Options) *Queue {
 	q.o.Trace = trace.Named(name, q.o.Trace)
 	q.turns = elect.New(b, name+naming.Turn, &q.o)
 	q.o.ID = q.turns.ID() // one for all claims
-	q.err = q.check()
+	q.err = q.check(o)
 	return q
 }
 
-func (q *Queue) check() error {
-	switch {
-	case q.limit < 0:
-		return fmt.Errorf("queue: %w Limit %d of %s: give 0 for none", backend.ErrInvalid, q.limit, q.name)
-	case q.o.Value != "":
-		return fmt.Errorf("queue: %w Value %.40q of %s: leave it empty; a claim says there which item it is for", backend.ErrInvalid, q.o.Value, q.name)
+func (q *Queue) check(o *Options) error {
+	if err := aQueue.CheckName(q.name); err != nil {
+		return err
 	}
-	claim := q.o
+	return o.check(q.name)
+}
+
+// Check returns what is wrong with the options by themselves, a [backend.ErrInvalid], or nil. New does not return it: each call of
+// the queue does.
+func (o *Options) Check() error {
+	if o == nil {
+		return nil
+	}
+	return o.check("a queue")
+}
+
+func (o *Options) check(name string) error {
+	switch {
+	case o.Limit < 0:
+		return fmt.Errorf("queue: %w Limit %d of %s: give 0 for none", backend.ErrInvalid, o.Limit, name)
+	case o.Value != "":
+		return fmt.Errorf("queue: %w Value %.40q of %s: leave it empty; a claim says there which item it is for", backend.ErrInvalid, o.Value, name)
+	}
+	claim := o.Options
 	claim.Value = strings.Repeat("x", maxSubject)
-	return aQueue.Check(q.name, &claim)
+	return aQueue.CheckOptions(name, &claim)
 }
 
 // maxSubject is more than the name of an item takes in the value of a claim.
@@ -105,7 +121,7 @@ func (q *Queue) Name() string { return q.name }
 func (q *Queue) items() string  { return q.name + naming.ItemsOf }
 func (q *Queue) claims() string { return q.name + naming.Claims }
 
-// Put puts a value at the end of the queue. It blocks for about one round trip. If there is a
+// Put puts a value at the end of the queue, and returns the ID of the item, by which [Queue.List] and takers know it. It blocks for about one round trip. If there is a
 // Limit, Put reads the items afterwards; it reads them before, too, if it is the first Put or the
 // last one has found the queue nearly full. If the queue is full, Put fails with [ErrFull]. If many
 // put at once, more items than the Limit may stand for as long as Put takes. If one of these is
@@ -117,13 +133,14 @@ func (q *Queue) claims() string { return q.name + naming.Claims }
 // looks whether the item stands, and appends it again only if it does not. So the item is put once,
 // with two exceptions: it was taken and confirmed before that look, or its first request arrives
 // after that look. Then it is put twice, with the same ID. After an error other than ErrFull and
-// ErrInvalid it may have been put.
-func (q *Queue) Put(ctx context.Context, value string) error {
+// ErrInvalid it may have been put, with the ID that Put returns also then.
+func (q *Queue) Put(ctx context.Context, value string) (id string, err error) {
 	if err := cmp.Or(q.err, checkValue(value)); err != nil {
-		return err
+		return "", err
 	}
-	stored, tried := rand.Text()+"\n"+value, false
-	return again.Try(ctx, passing, func() error { return q.put(ctx, stored, &tried) })
+	id = rand.Text()
+	stored, tried := id+"\n"+value, false
+	return id, again.Try(ctx, passing, func() error { return q.put(ctx, stored, &tried) })
 }
 
 func checkValue(value string) error {

@@ -30,10 +30,13 @@ func named(b backend.Backend, id string) *queue.Queue {
 	return queue.New(b, "jobs", &queue.Options{Options: elect.Options{ID: id}})
 }
 
+// errOf returns the error of a Put.
+func errOf(_ string, err error) error { return err }
+
 func put(t *testing.T, q *queue.Queue, values ...string) {
 	t.Helper()
 	for _, v := range values {
-		if err := q.Put(t.Context(), v); err != nil {
+		if _, err := q.Put(t.Context(), v); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -119,8 +122,28 @@ func TestFirstInFirstOut(t *testing.T) {
 		_, err := q.TryTake(t.Context())
 		bubble.Want(t, err, queue.ErrEmpty)
 		lists(t, q)
+		id := bubble.Must[string](t)(q.Put(t.Context(), "five"))
+		if item := takes(t, q, "five"); item.ID != id {
+			t.Errorf("Put says that the item has the ID %q, and its taker %q", id, item.ID)
+		} else {
+			done(t, item)
+		}
 		abandoned(t, c)
 	})
+}
+
+// The options of a queue are checked as those of an election are.
+func TestCheck(t *testing.T) {
+	for _, o := range []*queue.Options{{Limit: -1}, {Options: elect.Options{Value: "x"}}, {Options: elect.Options{Priority: 1}}, {Options: elect.Options{ID: "\n"}}} {
+		if err := o.Check(); !errors.Is(err, backend.ErrInvalid) {
+			t.Errorf("Check of %+v: %v, want ErrInvalid", o, err)
+		}
+	}
+	for _, o := range []*queue.Options{nil, {}, {Limit: 3}} {
+		if err := o.Check(); err != nil {
+			t.Errorf("Check of %+v: %v", o, err)
+		}
+	}
 }
 
 // What is taken is not free, and is again, at its place, when it is returned.
@@ -332,9 +355,9 @@ func TestRequests(t *testing.T) {
 			n    int
 			f    func() error
 		}{
-			{"Put", 1, func() error { return q.Put(t.Context(), "x") }},
-			{"Put with a Limit", 3, func() error { return limited.Put(t.Context(), "x") }},
-			{"Put with a Limit, when the one before has found room", 2, func() error { return limited.Put(t.Context(), "x") }},
+			{"Put", 1, func() error { _, err := q.Put(t.Context(), "x"); return err }},
+			{"Put with a Limit", 3, func() error { _, err := limited.Put(t.Context(), "x"); return err }},
+			{"Put with a Limit, when the one before has found room", 2, func() error { _, err := limited.Put(t.Context(), "x"); return err }},
 			{"Take", 2, func() (err error) { item, err = q.Take(t.Context()); return err }},
 			{"Done", 2, func() error { return item.Done(t.Context()) }},
 			{"TryTake", 2, func() (err error) { item, err = q.TryTake(t.Context()); return err }},

@@ -101,7 +101,7 @@ func TestRefused(t *testing.T) {
 			return nil
 		}
 	}
-	putLimited := func(ctx context.Context, b backend.Backend) error { return limited(b, 5).Put(ctx, "x") }
+	putLimited := func(ctx context.Context, b backend.Backend) error { _, err := limited(b, 5).Put(ctx, "x"); return err }
 	take := func(ctx context.Context, b backend.Backend) error { _, err := named(b, "a").Take(ctx); return err }
 	for _, tt := range []struct {
 		op, name string
@@ -150,7 +150,7 @@ func TestClosed(t *testing.T) {
 		bubble.Want(t, err, backend.ErrClosed)
 		_, err = q.List(t.Context())
 		bubble.Want(t, err, backend.ErrClosed)
-		bubble.Want(t, q.Put(t.Context(), "x"), backend.ErrClosed)
+		bubble.Want(t, errOf(q.Put(t.Context(), "x")), backend.ErrClosed)
 	})
 }
 
@@ -161,7 +161,7 @@ func TestEachCallIsInvalid(t *testing.T) {
 		defer cancel()
 		b := bubble.Client(t, c, "a")
 		q := limited(b, -1)
-		bubble.Want(t, q.Put(ctx, "x"), backend.ErrInvalid)
+		bubble.Want(t, errOf(q.Put(ctx, "x")), backend.ErrInvalid)
 		_, err := q.Take(ctx)
 		bubble.Want(t, err, backend.ErrInvalid)
 		_, err = q.TryTake(ctx)
@@ -173,7 +173,7 @@ func TestEachCallIsInvalid(t *testing.T) {
 		if n := c.Requests().Of("a"); n != 0 {
 			t.Errorf("%d requests", n)
 		}
-		err = named(b, "a").Put(ctx, "\xff")
+		_, err = named(b, "a").Put(ctx, "\xff")
 		bubble.Want(t, err, backend.ErrInvalid)
 		if !strings.HasPrefix(err.Error(), "queue: ") || c.Requests().Of("a") != 0 {
 			t.Errorf("%v, after %d requests", err, c.Requests().Of("a"))
@@ -189,12 +189,12 @@ func TestLostAnswerInAFullQueue(t *testing.T) {
 		for _, v := range []string{"one", "two"} {
 			put(t, limited(b, 2), "zero")
 			b.LoseAnswer(memory.OpAppend)
-			if err := q.Put(t.Context(), v); err != nil {
+			if _, err := q.Put(t.Context(), v); err != nil {
 				t.Errorf("%s: %v", v, err)
 			}
 			lists(t, named(b, "a"), "zero", v)
 			before := c.Requests()
-			bubble.Want(t, q.Put(t.Context(), "more"), queue.ErrFull)
+			bubble.Want(t, errOf(q.Put(t.Context(), "more")), queue.ErrFull)
 			if n := c.Requests().Since(before).Of("a", memory.OpAppend); n != 0 {
 				t.Errorf("%d items were appended to a full queue", n)
 			}
@@ -209,7 +209,7 @@ func TestLostAnswerInAFullQueue(t *testing.T) {
 			put(t, other, "next")
 		})
 		b.LoseAnswer(memory.OpAppend)
-		err := limited(hook(b, func(op, _ string) error {
+		_, err := limited(hook(b, func(op, _ string) error {
 			if op == "refresh" && len(c.Members("jobs-items")) > 0 {
 				once()
 			}
@@ -228,7 +228,7 @@ func TestLostAnswerInAFullQueue(t *testing.T) {
 			return nil
 		}), 0)
 		b.LoseAnswer(memory.OpAppend)
-		bubble.Want(t, denied.Put(t.Context(), "three"), backend.ErrDenied)
+		bubble.Want(t, errOf(denied.Put(t.Context(), "three")), backend.ErrDenied)
 		lists(t, named(b, "a"), "three")
 	})
 }
@@ -267,7 +267,7 @@ func TestBeyondTheLimit(t *testing.T) {
 				}), 1)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				bubble.Want(t, q.Put(ctx, "mine"), tt.want)
+				bubble.Want(t, errOf(q.Put(ctx, "mine")), tt.want)
 				lists(t, named(b, "b"), tt.left...)
 				abandoned(t, c)
 			})
@@ -415,10 +415,10 @@ func TestFullNoMore(t *testing.T) {
 		q, others := limited(behind, 2), named(bubble.Client(t, c, "b"), "b")
 		put(t, others, "one")
 		put(t, others, "two")
-		bubble.Want(t, q.Put(t.Context(), "more"), queue.ErrFull)
+		bubble.Want(t, errOf(q.Put(t.Context(), "more")), queue.ErrFull)
 		time.Sleep(time.Second)
 		done(t, takes(t, others, "one"))
-		if err := q.Put(t.Context(), "more"); err != nil {
+		if _, err := q.Put(t.Context(), "more"); err != nil {
 			t.Error(err)
 		}
 		lists(t, others, "two", "more")

@@ -43,8 +43,8 @@ type Entry[T any] struct {
 	Version backend.Version // [backend.Absent] if there is no record
 }
 
-// Exists reports whether there is a record.
-func (e Entry[T]) Exists() bool { return e.Version != backend.Absent }
+// Exists reports whether there is a record. The zero Entry is none.
+func (e Entry[T]) Exists() bool { return e.Version > 0 }
 
 // Get returns the record as it is now. It shows every write that was answered before Get was
 // called, or a later one. It blocks for about a round trip, or two where Refresh of a [backend.Session] takes

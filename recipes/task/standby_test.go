@@ -582,7 +582,8 @@ func TestConfigureAndMove(t *testing.T) {
 		bubble.Want(t, err, elect.ErrNoLeader)
 
 		// Nobody runs a task whose election an operator has paused.
-		ok(t, operate.New(bubble.Client(t, c, "operator"), "bus-run-orders", "operator").Pause(ctx, "a look at the disk"))
+		_, err = operate.New(bubble.Client(t, c, "operator"), "bus-run-orders", "operator").Pause(ctx, "a look at the disk")
+		ok(t, err)
 		<-ended
 		time.Sleep(time.Second)
 		if st := bubble.Must[[]task.Status](t)(f.console.Status(ctx))[0]; st.ID != "" || st.Token != 0 || st.StandBy != 2 || !st.Missing() {

@@ -24,10 +24,13 @@ type Task struct {
 	Value string // the value that was given to Submit
 	// Run is 1 for the first worker that runs the task, and larger for each later one. A store
 	// that refuses a run smaller than the largest it has seen of this task is safe from a worker
-	// that was paused. Token is the token of the worker's presence, and does not grow from run to
-	// run.
+	// that was paused.
 	Run uint64
 }
+
+// Token returns Run, which grows from run to run of this task; so it means something only together with ID. The token of the
+// worker's presence, which does not, is that of Term.
+func (t *Task) Token() uint64 { return t.Run }
 
 // Context returns the context that was given to the function.
 func (t *Task) Context() context.Context { return t.ctx }

@@ -20,9 +20,12 @@ var suspended atomic.Int64
 // Suspend makes all deadlines of this process see d more time elapse, as if the machine
 // had been suspended for d. Package time and its timers do not notice, and a [Timer] fires as
 // it does at the end of a suspension. Other processes, such as the coordinator, are not
-// touched. Suspend is for tests. It takes effect at once and is never undone. It does not
-// block and is safe for concurrent use.
+// touched. Suspend is for tests. It takes effect at once and is never undone. Time does not go back: if d is not positive, Suspend
+// does nothing. It does not block and is safe for concurrent use.
 func Suspend(d time.Duration) {
+	if d <= 0 {
+		return
+	}
 	suspended.Add(int64(d))
 	ringAnew()
 }

@@ -94,11 +94,13 @@ func gallery(w *world) {
 
 	ctx := context.Background()
 	w.stands("stock/prices", "node-st-1", "")
-	must(operate.New(w.client("ops"), "stock/prices", "anna@ops-1").Pause(ctx, "the price list is <b>replaced</b>; see ticket 4711"))
+	_, err = operate.New(w.client("ops"), "stock/prices", "anna@ops-1").Pause(ctx, "the price list is <b>replaced</b>; see ticket 4711")
+	must(err)
 
 	mails := queue.New(w.client("mails"), "mails", &queue.Options{Options: elect.Options{ID: "sender-1"}})
 	for _, to := range []string{"anna", "bert", "cora"} {
-		must(mails.Put(ctx, "to "+to+"@example.com"))
+		_, err = mails.Put(ctx, "to "+to+"@example.com")
+		must(err)
 	}
 	_, err = mails.Take(ctx)
 	must(err)

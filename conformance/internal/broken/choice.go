@@ -165,9 +165,9 @@ func (s *pushesToTheFront) Gone(ctx context.Context, m backend.Member) error {
 
 type pausedInName struct{ election.Election }
 
-func (e *pausedInName) Pause(ctx context.Context, _ string) error {
-	_, err := e.AskToResign(ctx, nil)
-	return err
+func (e *pausedInName) Pause(ctx context.Context, _ string) (elect.Candidate, error) {
+	l, err := e.AskToResign(ctx, nil)
+	return l.Candidate, err
 }
 
 type whoeverLeads struct{ election.Election }

@@ -71,6 +71,12 @@ var itemFlaws = []Flaw{
 		Must:    "Queue.cost",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &looksBeforeItClaims{s} },
 	},
+	{
+		Name:    "looks before it appends",
+		Breaks:  "L10: Append reads the items before it adds its own",
+		Must:    "Queue.put",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &looksBeforeItAppends{s} },
+	},
 }
 
 type lentItems struct{ backend.Session }
@@ -164,6 +170,15 @@ func (s *looksBeforeItClaims) Claim(ctx context.Context, line, value, record str
 		}
 	}
 	return s.Session.Claim(ctx, line, value, record, item)
+}
+
+type looksBeforeItAppends struct{ backend.Session }
+
+func (s *looksBeforeItAppends) Append(ctx context.Context, line, value string) (backend.Member, error) {
+	if _, err := s.Line(ctx, line); err != nil {
+		return backend.Member{}, err
+	}
+	return s.Session.Append(ctx, line, value)
 }
 
 type lateAppend struct {

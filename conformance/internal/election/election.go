@@ -21,7 +21,7 @@ type Election interface {
 	State(ctx context.Context) (elect.State, error)
 	Line(ctx context.Context) (elect.State, []elect.Candidate, error)
 	AskToResign(ctx context.Context, o *operate.ResignOptions) (elect.Leader, error)
-	Pause(ctx context.Context, reason string) error
+	Pause(ctx context.Context, reason string) (elect.Candidate, error)
 	Resume(ctx context.Context, o *operate.ResumeOptions) (elect.Candidate, error)
 	History(ctx context.Context) ([]operate.Past, error)
 	RaiseFence(ctx context.Context, floor uint64) error

@@ -214,7 +214,7 @@ var choiceRules = []engine.Rule{{
 		term := cs[0].Leads()
 		second := cs[1].Stand(t.Ctx)
 		op := cs[3].Elect()
-		paused := t.Go("Pause", func() error { return op.Pause(t.Ctx, "a rule") })
+		paused := t.Go("Pause", func() error { _, err := op.Pause(t.Ctx, "a rule"); return err })
 		engine.Await(t, term.Context().Done(), t.Soon(), "the leader has not been told")
 		lost(t, term, elect.ErrAsked)
 		term.Resign(t.Ctx)

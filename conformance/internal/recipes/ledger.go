@@ -88,7 +88,7 @@ func (l *ledger) workers(n int) (ws []*worker) {
 // puts puts the values, each of which must succeed soon.
 func (w *worker) puts(values ...string) {
 	for _, v := range values {
-		w.l.t.Go(fmt.Sprintf("%s: Put of %q", w.Name, v), func() error { return w.q.Put(w.l.t.Ctx, v) }).Returns(w.l.t.Soon())
+		w.l.t.Go(fmt.Sprintf("%s: Put of %q", w.Name, v), func() error { _, err := w.q.Put(w.l.t.Ctx, v); return err }).Returns(w.l.t.Soon())
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +18,19 @@ import (
 // needs are the abilities that a queue needs, and these faults.
 func needs(faults ...engine.Fault) []engine.Fault {
 	return append([]engine.Fault{engine.Items, engine.Shares}, faults...)
+}
+
+// queueOf returns the client's handle on a queue in which so many items stand.
+func queueOf(t *engine.Trial, c *engine.Client, length int) *queue.Queue {
+	q := queue.New(c, fmt.Sprintf("%s-%d", t.Name, length), &queue.Options{Options: *options(t, c)})
+	var puts []*engine.Call
+	for range length {
+		puts = append(puts, t.Go("Put", func() error { _, err := q.Put(t.Ctx, "x"); return err }))
+	}
+	for _, put := range puts {
+		put.Returns(t.Limit())
+	}
+	return q
 }
 
 var queueRules = []engine.Rule{{
@@ -32,7 +46,7 @@ var queueRules = []engine.Rule{{
 			calls = append(calls, t.Go(w.Name+": its items", func() error {
 				for n := range each {
 					if i%2 == 0 {
-						if err := w.q.Put(t.Ctx, fmt.Sprintf("%s%d", w.Name, n)); err != nil {
+						if _, err := w.q.Put(t.Ctx, fmt.Sprintf("%s%d", w.Name, n)); err != nil {
 							return err
 						}
 						continue
@@ -185,7 +199,7 @@ var queueRules = []engine.Rule{{
 		a, b := ws[0], ws[1]
 		a.Live()
 		a.Inject(engine.LoseAnswer)
-		t.Go("a: Put with a lost answer", func() error { return a.q.Put(t.Ctx, "one") }).Returns(2 * t.Crash())
+		t.Go("a: Put with a lost answer", func() error { _, err := a.q.Put(t.Ctx, "one"); return err }).Returns(2 * t.Crash())
 		t.Pass(t.Crash(), "in which what is on its way may come")
 		b.shows("one")
 		item := a.gets("one")
@@ -206,7 +220,7 @@ var queueRules = []engine.Rule{{
 		for _, w := range ws {
 			w.q = queue.New(w, w.Election, &queue.Options{Options: *options(t, w.Client), Limit: limit})
 			for n := range 2 {
-				calls = append(calls, t.Go(fmt.Sprintf("%s: Put no. %d", w.Name, n), func() error { return w.q.Put(t.Ctx, w.Name) }))
+				calls = append(calls, t.Go(fmt.Sprintf("%s: Put no. %d", w.Name, n), func() error { _, err := w.q.Put(t.Ctx, w.Name); return err }))
 			}
 		}
 		succeeded := 0
@@ -222,7 +236,8 @@ var queueRules = []engine.Rule{{
 		}
 		taken := ws[0].takes()
 		taken.Returns(t.Soon())
-		t.Want("Put into a full queue", ws[1].q.Put(t.Ctx, "too many"), queue.ErrFull)
+		_, err = ws[1].q.Put(t.Ctx, "too many")
+		t.Want("Put into a full queue", err, queue.ErrFull)
 		ws[0].finishes(taken.item)
 		ws[1].puts("last")
 		if n, err = ws[0].q.Len(t.Ctx); err != nil || n != limit {
@@ -239,14 +254,7 @@ var queueRules = []engine.Rule{{
 		// ends. So the cheapest take of one is compared with a usual one of the other.
 		requests := func(length int) (fewest, often int64) {
 			c := t.Client()
-			q := queue.New(c, fmt.Sprintf("%s-%d", t.Name, length), &queue.Options{Options: *options(t, c)})
-			var puts []*engine.Call
-			for range length {
-				puts = append(puts, t.Go("Put", func() error { return q.Put(t.Ctx, "x") }))
-			}
-			for _, put := range puts {
-				put.Returns(t.Limit())
-			}
+			q := queueOf(t, c, length)
 			var all []int64
 			for range 10 {
 				before := c.Requests()
@@ -262,6 +270,29 @@ var queueRules = []engine.Rule{{
 		long, _ := requests(60)
 		if long > short+1 || fewest > t.Most() {
 			t.Fatalf("to take an item and to confirm it takes %d requests, at best %d, where 12 stand, and at best %d where 60 do; want as many, and at best %d at most", short, fewest, long, t.Most())
+		}
+	},
+}, {
+	ID: "Queue.put", Title: "a put costs the same, however many items stand",
+	Text:  "A client puts ten items, one after the other: first into a queue in which twelve stand, and then into one in which sixty do. The fewest requests that it takes to put one are as many in the long queue as in the short one, and at most as many as the harness says that it takes on this coordinator (Costs), or three.",
+	Needs: needs(engine.Requests),
+	Most:  3,
+	Check: func(t *engine.Trial) {
+		requests := func(length int) int64 {
+			c := t.Client()
+			q := queueOf(t, c, length)
+			fewest := int64(math.MaxInt64) // a heartbeat may fall into one
+			for range 10 {
+				before := c.Requests()
+				_, err := q.Put(t.Ctx, "x")
+				t.Want("Put", err)
+				fewest = min(fewest, c.Requests()-before)
+			}
+			return fewest
+		}
+		short, long := requests(12), requests(60)
+		if long != short || short > t.Most() {
+			t.Fatalf("to put an item takes %d requests at best where 12 stand, and %d where 60 do; want as many, and %d at most", short, long, t.Most())
 		}
 	},
 }, {
@@ -296,7 +327,7 @@ var queueRules = []engine.Rule{{
 		for _, w := range ws[:2] {
 			putting = append(putting, t.Go(w.Name+": its items", func() error {
 				for n := range each {
-					if err := w.q.Put(t.Ctx, fmt.Sprintf("%s%d", w.Name, n)); err != nil {
+					if _, err := w.q.Put(t.Ctx, fmt.Sprintf("%s%d", w.Name, n)); err != nil {
 						return err
 					}
 				}

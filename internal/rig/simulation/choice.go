@@ -91,7 +91,7 @@ func pauser(b backend.Backend, e *election) *operate.Operator {
 func (w *world) halt(e *election) {
 	e.asked = true
 	w.acts("pausing "+e.name, func(ctx context.Context, b backend.Backend) {
-		_ = pauser(b, e).Pause(ctx, "for a while") // it may be paused already
+		_, _ = pauser(b, e).Pause(ctx, "for a while") // it may be paused already
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.lookWhetherClosed(e)

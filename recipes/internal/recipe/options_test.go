@@ -72,7 +72,7 @@ var uses = []use{
 	}, name + "-slots", "", []string{"ID", "Value"}},
 	{"queue", "a queue", func(ctx context.Context, b backend.Backend, o *elect.Options) error {
 		q := queue.New(b, name, &queue.Options{Options: *o})
-		if err := q.Put(ctx, "x"); err != nil {
+		if _, err := q.Put(ctx, "x"); err != nil {
 			return err
 		}
 		item, err := q.Take(ctx)

@@ -36,7 +36,7 @@ var calls = map[string]struct {
 	}, false},
 	"a queue": {func(ctx context.Context, b backend.Backend, name string, o *elect.Options) error {
 		q := queue.New(b, name, &queue.Options{Options: *o})
-		if err := q.Put(ctx, "x"); err != nil {
+		if _, err := q.Put(ctx, "x"); err != nil {
 			return err
 		}
 		_, err := q.TryTake(ctx)

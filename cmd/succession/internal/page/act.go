@@ -199,7 +199,8 @@ func (w *watcher) pause(ctx context.Context, v wish) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, pauseBound, errSlow)
 	defer cancel()
-	return operate.New(w.b, v.Name, v.by).Pause(ctx, v.Reason)
+	_, err := operate.New(w.b, v.Name, v.by).Pause(ctx, v.Reason)
+	return err
 }
 
 // resume opens the election that the gate with the token has closed.

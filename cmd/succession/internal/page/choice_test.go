@@ -144,7 +144,7 @@ func TestResumeLate(t *testing.T) {
 		e, op := elect.New(b, "reports", nil), operate.New(b, "reports", "ops")
 		var tokens []uint64
 		for _, why := range []string{"the disk is moved", "the disk is full"} {
-			if err := op.Pause(t.Context(), why); err != nil {
+			if _, err := op.Pause(t.Context(), why); err != nil {
 				t.Fatal(err)
 			}
 			now, err := e.State(t.Context())

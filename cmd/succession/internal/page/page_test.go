@@ -164,7 +164,7 @@ func TestRecipes(t *testing.T) {
 		q := queue.New(b, "mails", &queue.Options{Options: elect.Options{ID: "sender"}})
 		g := group.New(b, "mails", &elect.Options{ID: "web-1", Value: "idle"})
 		for _, item := range []string{"first", "second"} {
-			if err := q.Put(t.Context(), item); err != nil {
+			if _, err := q.Put(t.Context(), item); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -249,7 +249,7 @@ func TestNamesakes(t *testing.T) {
 	inBubble(t, page.Options{Names: []string{"mails", "slots"}}, func(t *testing.T, c *memory.Coordinator, s *page.Server) {
 		b := c.Client("recipes")
 		defer b.Close()
-		if err := queue.New(b, "mails", nil).Put(t.Context(), "first"); err != nil {
+		if _, err := queue.New(b, "mails", nil).Put(t.Context(), "first"); err != nil {
 			t.Fatal(err)
 		}
 		held, err := lock.NewSemaphore(b, "slots", 2, &elect.Options{ID: "holder"}).Acquire(t.Context())

@@ -137,6 +137,7 @@ func (r *runner) environment(t *elect.Term) []string {
 		"SUCCESSION_ELECTION="+r.name,
 		"SUCCESSION_ID="+r.o.id,
 		"SUCCESSION_TOKEN="+strconv.FormatUint(t.Token(), 10),
+		"SUCCESSION_POSITION="+strconv.FormatUint(t.Member().Position, 10),
 	)
 }
 

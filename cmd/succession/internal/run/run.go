@@ -146,6 +146,7 @@ error of succession, and in its environment:
   SUCCESSION_ID         this candidate's id
   SUCCESSION_TOKEN      the fencing token: it grows from leader to leader, so what
                         CMD writes to can refuse a smaller one than it has seen
+  SUCCESSION_POSITION   what succession.guard of PostgreSQL takes
 
 When leadership is lost, CMD and all that it started get TERM, and KILL after --grace,
 in any case before the coordinator can make another the leader. When CMD ends, so

@@ -153,7 +153,7 @@ func disturb(ctx context.Context, w *world, p *process, e *elect.Election, op *o
 			if _, line, err := e.Line(bounded); err == nil && len(line) > 1 {
 				_, _ = op.AskToResign(bounded, &operate.ResignOptions{To: line[1+draw.IntN(len(line)-1)].Key, Within: 5 * time.Second})
 			}
-		} else if err := op.Pause(bounded, "for a while"); !errors.Is(err, elect.ErrPaused) {
+		} else if _, err := op.Pause(bounded, "for a while"); !errors.Is(err, elect.ErrPaused) {
 			linger(ctx, time.Second)
 			reopen(ctx, op)
 		}

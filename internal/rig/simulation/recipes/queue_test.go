@@ -77,7 +77,7 @@ func newQueue() recipe {
 func (b *belt) puts(ctx context.Context, p *process, q *queue.Queue, worked func()) error {
 	for n := 0; ctx.Err() == nil; n++ {
 		value := fmt.Sprintf("%s-%d", p.Name(), n)
-		if err := q.Put(ctx, value); err != nil {
+		if _, err := q.Put(ctx, value); err != nil {
 			return err
 		}
 		b.mu.Lock()

@@ -1,0 +1,3 @@
+package controllerruntime
+
+var SessionTime = sessionTime
