@@ -3,106 +3,117 @@
 package postgres_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/postgres"
 )
 
-// BenchmarkTenThousand measures what 10,000 sessions in one line cost the server while they wait, in as many session times as
-// it has rounds. A hundred backends have a hundred of them each, as a hundred processes would. It says how many requests they
-// send, what each takes of a processor of the server, how many heartbeats changed no index (HOT), and how large the table of
-// sessions is in the end: by itself, and while a transaction that reads stays open all the time.
+// BenchmarkTenThousand measures what the server takes for a heartbeat, and for a look of one who is far from the head, where 10,000
+// sessions stand in one line. A hundred connections send them, each for a hundred sessions. It also says how many of the
+// heartbeats changed no index (HOT), and how large the table of sessions is after them; and the same of heartbeats while a transaction that
+// reads stays open.
 //
-//	go test -run '^$' -bench TenThousand -benchtime 2x .
+//	go test -run '^$' -bench TenThousand -benchtime 5x .
 func BenchmarkTenThousand(b *testing.B) {
-	const processes, each, ttl = 100, 100, time.Minute
+	const connections, each = 100, 100
 	addr := coordtest.NewPostgres(b, nil).Addrs()[0]
-	ctx, cancel := context.WithCancel(b.Context())
-	var waiting, starting sync.WaitGroup
-	b.Cleanup(waiting.Wait)
-	b.Cleanup(cancel)
-	var clients []*postgres.Backend
-	for range processes {
-		c := backendOf(b, configOf(b, addr), postgres.Options{TTL: ttl})
-		clients = append(clients, c)
-		starting.Go(func() {
-			for range each {
-				s, err := c.Session(ctx)
-				if err != nil {
-					b.Error(err)
-					return
-				}
-				j, err := s.Join(ctx, "e", "x", "")
-				if err != nil {
-					b.Error(err)
-					return
-				}
-				waiting.Go(func() {
-					p, err := s.Ahead(ctx, j.Member)
-					for err == nil && !p.First {
-						err = s.WatchPlace(ctx, j.Member, &p)
-					}
-					if ctx.Err() == nil && err != nil {
-						b.Error(err)
-					}
-				})
-			}
-		})
+	if err := postgres.EnsureSchema(b.Context(), configOf(b, addr), ""); err != nil {
+		b.Fatal(err)
 	}
-	starting.Wait()
-	if b.Failed() {
-		return
+	run(b, addr, fmt.Sprintf(`INSERT INTO succession.session SELECT gen_random_uuid(), 10000, succession.era(), 1 FROM generate_series(1, %d);
+		INSERT INTO succession.member SELECT 'e', row_number() OVER (), id, 1, 'x', false FROM succession.session; ANALYZE`, connections*each))
+	type session struct {
+		id       string
+		position int64
 	}
-	requests := func() (n int64) {
-		for _, c := range clients {
-			n += postgres.Requests(c)
+	var sessions []session
+	rows, err := connect(b, addr).Query(b.Context(), "SELECT session::text, pos FROM succession.member ORDER BY pos")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for rows.Next() {
+		var s session
+		if err := rows.Scan(&s.id, &s.position); err != nil {
+			b.Fatal(err)
 		}
-		return n
+		sessions = append(sessions, s)
 	}
-	for _, snapshot := range []bool{false, true} {
-		b.Run(fmt.Sprintf("snapshot=%v", snapshot), func(b *testing.B) {
-			stats, reader := connect(b, addr), connect(b, addr)
-			var updated, hot float64
-			var size int64
-			read := func() {
-				if _, err := stats.Exec(b.Context(), "SELECT pg_stat_clear_snapshot()"); err != nil {
-					b.Fatal(err)
-				}
-				row := stats.QueryRow(b.Context(), `SELECT n_tup_upd, n_tup_hot_upd, pg_relation_size(relid)
-					FROM pg_stat_user_tables WHERE relid = 'succession.session'::regclass`)
-				if err := row.Scan(&updated, &hot, &size); err != nil {
-					b.Fatal(err)
-				}
-			}
-			time.Sleep(ttl) // they have just come, or the last transaction has just ended
-			if snapshot {
+	if err := rows.Err(); err != nil {
+		b.Fatal(err)
+	}
+	var clients []*pgx.Conn
+	for range connections {
+		clients = append(clients, connect(b, addr))
+	}
+	beat := func(c *pgx.Conn, s session) error {
+		_, err := c.Exec(b.Context(), "SELECT * FROM succession.beat($1, 16)", s.id)
+		return err
+	}
+	look := func(c *pgx.Conn, s session) error {
+		_, err := c.Exec(b.Context(), "SELECT * FROM succession.ahead($1, 'e', $2, false)", s.id, s.position)
+		return err
+	}
+	// updates returns how many rows of the table of sessions were changed, how many of them HOT, and the size of the table in MB.
+	updates := func() (all, hot, size float64) {
+		row := connect(b, addr).QueryRow(b.Context(), `SELECT n_tup_upd, n_tup_hot_upd, pg_relation_size(relid) / 1e6
+			FROM pg_stat_user_tables WHERE relid = 'succession.session'::regclass`)
+		if err := row.Scan(&all, &hot, &size); err != nil {
+			b.Fatal(err)
+		}
+		return all, hot, size
+	}
+	for _, what := range []struct {
+		name     string
+		send     func(*pgx.Conn, session) error
+		snapshot bool
+	}{{"heartbeat", beat, false}, {"look", look, false}, {"heartbeat-snapshot", beat, true}} {
+		b.Run(what.name, func(b *testing.B) {
+			if what.snapshot {
+				reader := connect(b, addr)
 				if _, err := reader.Exec(b.Context(), "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM succession.session"); err != nil {
 					b.Fatal(err)
 				}
 			}
-			read()
-			updatedBefore, hotBefore := updated, hot
-			before, sent, begun := used(b, addr), requests(), time.Now()
-			for b.Loop() {
-				time.Sleep(ttl)
+			all := func(sessions func(i int) []session) {
+				var sending sync.WaitGroup
+				for i, c := range clients {
+					sending.Go(func() {
+						for _, s := range sessions(i) {
+							if err := what.send(c, s); err != nil {
+								b.Error(err)
+								return
+							}
+						}
+					})
+				}
+				sending.Wait()
 			}
-			took, n := used(b, addr)-before, requests()-sent
-			elapsed := time.Since(begun)
-			read()
-			b.ReportMetric(float64(n)/elapsed.Seconds(), "requests/s")
-			b.ReportMetric(float64(took.Microseconds())/float64(n), "server-µs/request")
-			b.ReportMetric(100*took.Seconds()/elapsed.Seconds(), "core-%")
-			b.ReportMetric(100*(hot-hotBefore)/(updated-updatedBefore), "hot-%")
-			b.ReportMetric(float64(size)/1e6, "MB")
+			all(func(i int) []session { return sessions[i*each : i*each+10] }) // each connection plans the functions
+			allBefore, hotBefore, _ := updates()
+			before := used(b, addr)
+			n, begun := 0, time.Now()
+			for b.Loop() {
+				all(func(i int) []session { return sessions[i*each : (i+1)*each] })
+				n += connections * each
+			}
+			b.ReportMetric(float64((used(b, addr)-before).Microseconds())/float64(n), "server-µs")
+			b.ReportMetric(float64(n)/time.Since(begun).Seconds(), "per-s")
 			b.ReportMetric(0, "ns/op")
+			if strings.HasPrefix(what.name, "heartbeat") {
+				all, hot, size := updates()
+				b.ReportMetric(100*(hot-hotBefore)/(all-allBefore), "hot-%")
+				b.ReportMetric(size, "MB")
+			}
 		})
 	}
 }

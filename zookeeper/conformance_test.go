@@ -177,7 +177,7 @@ func harness(t *testing.T, z *coordtest.ZooKeeper, h conformance.Harness) confor
 	rig.Clients(&h.Faults, func(b backend.Backend) []rig.Client { return []rig.Client{b.(*client).rig} })
 	h.Complete = true
 	// A lock that is released at once, before the header is watched, takes two more than one that is held for a moment.
-	h.Costs = map[string]int64{"G5.handover": 2, "G5.rest": 3, "Lock.cost": 6, "Queue.cost": 8, "Queue.put": 1}
+	h.Costs = map[string]int64{"G5.handover": 2, "G5.rest": 3, "Lock.cost": 6, "Queue.cost": 8, "Queue.put": 2}
 	h.Lacks = map[conformance.Fault]string{
 		conformance.Compact:       "ZooKeeper keeps no history for those who watch: a watch tells of the next change, and is set by a read",
 		conformance.Promote:       "what it acknowledges is on a quorum of servers",
