@@ -52,6 +52,11 @@ func TestPostgres(t *testing.T) {
 	prints("hello", "get", "greeting", "--url", url, "--timeout", "1m")
 	prints("hello", "get", "greeting", "--url", strings.Replace(url, "postgres:", "postgresql:", 1), "--timeout", "1m")
 	prints("led", "run", "e", "--url", url, "--timeout", "1m", "--", "echo", "led")
+	// A program in any language guards its transactions by the position, which is not the token where the fence was raised.
+	prints("", "fence", "e", "--at-least", "1000", "--url", url, "--timeout", "1m")
+	host, port, _ := strings.Cut(addr, ":")
+	prints("COMMIT", "run", "e", "--url", url, "--timeout", "1m", "--", "sh", "-c",
+		`exec psql -v ON_ERROR_STOP=1 -h `+host+` -p `+port+` -U postgres -c BEGIN -c "SELECT succession.guard('$SUCCESSION_ELECTION', $SUCCESSION_POSITION)" -c COMMIT`)
 	prints("", "set", "app/greeting", "hello", "--url", url, "--timeout", "1m")
 	offers(t, "app/greeting", "get", "--url", url, "app/gr")
 
