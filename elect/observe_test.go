@@ -308,12 +308,21 @@ func TestGuardedPut(t *testing.T) {
 			}
 		}
 		c.Remove("reports", term.Member().Key)
-		if _, err := term.Put(ctx, "position", []byte("3"), v); !errors.Is(err, backend.ErrNotMember) {
-			t.Errorf("a write after the member was removed: %v, want ErrNotMember", err)
+		var loss *elect.LostError
+		if _, err := term.Put(ctx, "position", []byte("3"), v); !errors.Is(err, backend.ErrNotMember) || !errors.Is(err, elect.ErrLost) || !errors.As(err, &loss) || loss.Token != term.Token() {
+			t.Errorf("a write after the member was removed: %v, want ErrNotMember and a LostError", err)
 		}
 		if r, err := term.Get(ctx, "position"); err != nil || string(r.Value) != "1" || r.Version != v {
 			t.Errorf("the record is %+v, %v; want what was written first", r, err)
 		}
 		term.Resign(ctx)
+		next, err := e.Campaign(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next.Resign(ctx)
+		if _, err := next.Put(ctx, "position", nil, backend.Any); !errors.Is(err, backend.ErrNotMember) || errors.Is(err, elect.ErrLost) {
+			t.Errorf("a write after a resignation: %v, want ErrNotMember, and not ErrLost", err)
+		}
 	})
 }

@@ -269,17 +269,29 @@ func (t *Term) proves(err error) bool {
 
 // guarded returns the error of a call that succeeds only while the member stands.
 func (t *Term) guarded(err error) error {
-	if t.proves(err) && errors.Is(context.Cause(t.ctx), ErrLost) {
-		return &refused{err}
+	var loss *LostError
+	if t.proves(err) && errors.As(context.Cause(t.ctx), &loss) {
+		return &refused{err, loss}
 	}
 	return err
 }
 
-// A refused is the error of a call that was refused because the leadership is lost: it matches ErrLost too.
-type refused struct{ error }
+// A refused is the error of a call that was refused because the leadership is lost. It also matches the loss, but not the reason of that.
+type refused struct {
+	error
+	loss *LostError
+}
 
 func (r *refused) Unwrap() error        { return r.error }
 func (r *refused) Is(target error) bool { return target == ErrLost }
+
+func (r *refused) As(target any) bool {
+	loss, ok := target.(**LostError)
+	if ok {
+		*loss = r.loss
+	}
+	return ok
+}
 
 // Acknowledge tells observers that this leader's work has begun: a leader that is only
 // first in line has not said so. It writes the header, on condition that the member still
@@ -301,8 +313,9 @@ func (t *Term) Get(ctx context.Context, record string) (backend.Record, error) {
 // Put writes a record of the coordinator on condition that the leader's member still
 // stands. The coordinator checks that in the same atomic step. So once another candidate can lead,
 // Put fails with [backend.ErrNotMember] or [backend.ErrSessionEnded], whatever clocks do. Before
-// Put returns such an error, it ends the term and so Context; if this process did not resign, the error also matches [ErrLost]. Only the member counts: if it still
-// stands after the end of [Term.Context], Put succeeds although Check fails.
+// Put returns such an error, it ends the term and so Context. If the leadership was lost, the error also matches [ErrLost],
+// as that of Check does. Only the member counts: if it still stands after the end of [Term.Context], Put succeeds although Check
+// fails.
 //
 // If at is not [backend.Any], the record must also still have that version; [backend.Absent] means
 // that there must be no record. Put blocks for about one round trip, on ZooKeeper for two. Its

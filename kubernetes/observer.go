@@ -127,7 +127,7 @@ func (s *session) reap(o *object) {
 	if err != nil {
 		return // another one has ended it
 	}
-	l, err := s.b.wire.list(s.Context(), s.b.o.attempt(), ofLabel+"="+o.Metadata.Name, metadata)
+	l, err := s.b.wire.list(s.Context(), s.b.o.patient(), ofLabel+"="+o.Metadata.Name, metadata)
 	if err != nil {
 		return // those who watch over all will do it
 	}
@@ -178,7 +178,7 @@ func (s *session) watchOver() {
 		if backoff.Sleep(s.Context(), next) != nil {
 			return
 		}
-		l, err := s.b.wire.list(s.Context(), s.b.o.attempt(), sessionLabel+"="+s.b.space, metadata)
+		l, err := s.b.wire.list(s.Context(), s.b.o.patient(), sessionLabel+"="+s.b.space, metadata)
 		if err != nil {
 			next = ttl / 2
 			continue
@@ -233,7 +233,7 @@ func (s *session) look(l listing) (rank int) {
 
 // orphans deletes members whose sessions are there no more.
 func (s *session) orphans() {
-	l, err := s.b.wire.list(s.Context(), s.b.o.attempt(), memberLabel+"="+s.b.space, metadata)
+	l, err := s.b.wire.list(s.Context(), s.b.o.patient(), memberLabel+"="+s.b.space, metadata)
 	if err != nil {
 		return
 	}

@@ -85,3 +85,10 @@ func (o *Options) backoff() backoff.Backoff {
 
 // attempt bounds a request that may be sent again.
 func (o *Options) attempt() time.Duration { return o.TTL / 3 }
+
+// catchingUp is more than the time for which an API server whose memory is behind waits for it, 3 s (blockTimeout in watch_cache.go), before it
+// says so, or asks etcd.
+const catchingUp = 4 * time.Second
+
+// patient bounds a list from a server that may be behind.
+func (o *Options) patient() time.Duration { return max(o.attempt(), catchingUp) }

@@ -251,16 +251,12 @@ func (s *session) get(ctx context.Context, name, accept string) (*object, error)
 	return o, err
 }
 
-// catchingUp is more than the time for which an API server whose memory is behind waits for it, 3 s (blockTimeout in watch_cache.go), before it
-// says so, or asks etcd.
-const catchingUp = 4 * time.Second
-
 // list is list of the wire, again and again until there is an answer. From the second time on it waits for a server that is behind.
 func (s *session) list(ctx context.Context, selector, accept string) (listing, error) {
 	limit := s.b.o.attempt()
 	return kit.Retry(ctx, s.b.o.backoff(), lost, func(ctx context.Context) (listing, error) {
 		l, err := s.b.wire.list(ctx, limit, selector, accept)
-		limit = max(limit, catchingUp)
+		limit = s.b.o.patient()
 		return l, err
 	})
 }

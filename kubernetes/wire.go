@@ -251,7 +251,7 @@ func (w *wire) grants(verb string) {
 	delete(w.said, verb)
 }
 
-// deniedFor is for how long a refusal counts as passing that names a missing right, if the API server has carried out the like before. A
+// deniedFor is for how long a refusal counts as passing that names a missing right, or a server that is not ready, if the API server has carried out the like before. A
 // server that has just been started refuses everything until it has read the roles. So does one that it asks for such decisions. Other
 // refusals, such as of a policy for admission or of a quota, are about what was to be written.
 const deniedFor = 30 * time.Second
@@ -264,7 +264,12 @@ func (w *wire) passing(verb string, err error) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	missing := strings.Contains(err.Error(), " cannot ") // "User NAME cannot VERB resource …"
+	// "User NAME cannot VERB resource …", by which a right is missing, and what admission says that has just been started.
+	text := err.Error()
+	missing := strings.Contains(text, `User "`) && strings.Contains(text, " cannot ") || strings.Contains(text, "not yet ready to handle request")
+	if !missing {
+		verb += ", by a policy" // what else is allowed with the verb says nothing of that
+	}
 	if _, already := w.refused[verb]; missing && !already {
 		w.refused[verb] = clock.Now()
 	}

@@ -208,7 +208,8 @@ func TestVerbs(t *testing.T) {
 
 // An API server that has just been started refuses what it allows. That ends nothing but what it never has allowed.
 func TestDeniedForAWhile(t *testing.T) {
-	var refuse, policy atomic.Bool
+	var refuse atomic.Bool
+	var says atomic.Pointer[string]    // why it refuses all patches
 	var refusals, version atomic.Int64 // how many more it refuses; the newest version
 	cfg := fake(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -217,9 +218,9 @@ func TestDeniedForAWhile(t *testing.T) {
 		case refuse.Load() || refusals.Add(-1) >= 0:
 			w.WriteHeader(http.StatusForbidden)
 			w.Write([]byte(`{"kind":"Status","code":403,"reason":"Forbidden","message":"leases.coordination.k8s.io is forbidden: User \"u\" cannot list resource \"leases\""}`))
-		case policy.Load() && r.Method == http.MethodPatch:
+		case says.Load() != nil && r.Method == http.MethodPatch:
 			w.WriteHeader(http.StatusForbidden)
-			w.Write([]byte(`{"kind":"Status","code":403,"reason":"Forbidden","message":"admission webhook \"p\" denied the request: no"}`))
+			_ = json.NewEncoder(w).Encode(status{Kind: "Status", Code: http.StatusForbidden, Reason: "Forbidden", Message: *says.Load()})
 		case r.Method == http.MethodDelete:
 			deleted(w, r)
 		case r.Method == http.MethodPost || r.Method == http.MethodPatch:
@@ -261,14 +262,28 @@ func TestDeniedForAWhile(t *testing.T) {
 	if err := <-refreshed; err != nil || s.Err() != nil {
 		t.Errorf("afterwards: %v, %v", err, s.Err())
 	}
+	// A server whose admission has just been started is asked again.
+	unready := `leases.coordination.k8s.io "x" is forbidden: not yet ready to handle request`
+	says.Store(&unready)
+	go func() { refreshed <- s.Refresh(t.Context()) }()
+	select {
+	case err := <-refreshed:
+		t.Fatalf("while it is not ready: %v", err)
+	case <-time.After(time.Second):
+	}
+	says.Store(nil)
+	if err := <-refreshed; err != nil {
+		t.Errorf("when it is ready: %v", err)
+	}
 	// What a policy refuses stays refused, although the same verb is allowed elsewhere.
-	policy.Store(true)
+	policy := `admission webhook "p" denied the request: this field cannot be changed`
+	says.Store(&policy)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	if err := s.Refresh(ctx); !errors.Is(err, backend.ErrDenied) {
 		t.Errorf("what a policy refuses: %v, want ErrDenied", err)
 	}
-	policy.Store(false)
+	says.Store(nil)
 	b.Close()
 	// And so for a client that begins meanwhile.
 	begins, err := New(cfg, &Options{Namespace: "default", TTL: 10 * time.Second, ConnectTimeout: 20 * time.Second})

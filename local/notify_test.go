@@ -12,52 +12,62 @@ import (
 )
 
 // TestWatchedFolder says that who watches a record hears of it whatever has become of its folder meanwhile: it was cleared
-// while somebody else had it open, or moved, and moved back.
+// while somebody else had it open, at once or in two steps, or moved, and moved back.
 func TestWatchedFolder(t *testing.T) {
-	for name, change := range map[string]func(t *testing.T, dir string){
-		"cleared": func(t *testing.T, dir string) {
-			held, err := os.Open(dir)
-			if err != nil {
-				t.Fatal(err)
+	held := func(t *testing.T, dir string) {
+		f, err := os.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+	}
+	check := func(t *testing.T, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, steps := range map[string][]func(t *testing.T, dir string){
+		"cleared": {func(t *testing.T, dir string) {
+			held(t, dir)
+			check(t, os.RemoveAll(dir))
+		}},
+		"emptied, and removed": {func(t *testing.T, dir string) {
+			held(t, dir)
+			files, err := filepath.Glob(filepath.Join(dir, "*"))
+			check(t, err)
+			for _, file := range files {
+				check(t, os.Remove(file))
 			}
-			t.Cleanup(func() { held.Close() })
-			if err := os.RemoveAll(dir); err != nil {
-				t.Fatal(err)
-			}
-		},
-		"moved and moved back": func(t *testing.T, dir string) {
-			for _, move := range [][2]string{{dir, dir + "2"}, {dir + "2", dir}} {
-				if err := os.Rename(move[0], move[1]); err != nil {
-					t.Fatal(err)
-				}
-			}
-		},
+		}, func(t *testing.T, dir string) { check(t, os.Remove(dir)) }},
+		"moved and moved back": {func(t *testing.T, dir string) {
+			check(t, os.Rename(dir, dir+"2"))
+			check(t, os.Rename(dir+"2", dir))
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			top := t.TempDir()
 			_, s := open(t, top)
 			v, err := s.Put(t.Context(), "r", []byte("1"), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			watched := begin(func() error { _, err := s.Watch(t.Context(), "r", v); return err })
-			blocked(t, "Watch", watched)
-			change(t, filepath.Join(top, "r"))
-			if r, err := s.Get(t.Context(), "r"); err != nil {
-				t.Fatal(err)
-			} else if r.Version == backend.Absent {
-				if err := within(t, "Watch", watched); err != nil {
-					t.Fatal(err)
+			check(t, err)
+			// It may see that there is no such record for a moment, or from then on.
+			watched := begin(func() error {
+				r := backend.Record{Version: v}
+				for err := error(nil); string(r.Value) != "2"; {
+					if r, err = s.Watch(t.Context(), "r", r.Version); err != nil {
+						return err
+					}
 				}
-				watched = begin(func() error { _, err := s.Watch(t.Context(), "r", backend.Absent); return err })
-			}
+				return nil
+			})
 			blocked(t, "Watch", watched)
-			if _, err := s.Put(t.Context(), "r", []byte("2"), nil); err != nil {
-				t.Fatal(err)
+			for _, step := range steps {
+				step(t, filepath.Join(top, "r"))
+				blocked(t, "Watch", watched)
 			}
-			if err := within(t, "Watch", watched); err != nil {
-				t.Error(err)
-			}
+			_, err = s.Put(t.Context(), "r", []byte("2"), nil)
+			check(t, err)
+			check(t, within(t, "Watch", watched))
 		})
 	}
 }

@@ -167,7 +167,8 @@ func (g *gate) behind(ctx context.Context) error {
 // ResumeOptions say which pause [Operator.Resume] ends. Nil and the zero value mean the present one.
 type ResumeOptions struct {
 	// Token names the gate to remove. If another pause holds by now, its gate stays, and the error
-	// is [ErrNotPaused]. So a request that comes late never ends the next pause. Zero means the
+	// is [ErrNotPaused]. So a request that comes late never ends the next pause. Tokens grow with the fence: if it was raised
+	// since, read the gate's from [Operator.State]. Zero means the
 	// present one.
 	Token uint64
 }

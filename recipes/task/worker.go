@@ -28,8 +28,9 @@ type Task struct {
 	Run uint64
 }
 
-// Token returns Run, which grows from run to run of this task; so it means something only together with ID. The token of the
-// worker's presence, which does not, is that of Term.
+// Token returns Run, which grows from run to run of this task; so it means something only together with ID. With package fence
+// give each task a resource of its own: with one for the pool, a second run of one task would lock out the first runs of all others. The
+// token of the worker's presence is that of Term.
 func (t *Task) Token() uint64 { return t.Run }
 
 // Context returns the context that was given to the function.
