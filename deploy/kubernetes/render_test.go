@@ -229,24 +229,30 @@ func TestWrongValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, values := range map[string]map[string]any{
-		"a grace with a unit":     {"program": map[string]any{"grace": "5s"}},
-		"no grace":                {"program": map[string]any{"grace": 0}},
-		"half a second":           {"program": map[string]any{"grace": 5.5}},
-		"a port as text":          {"program": map[string]any{"port": "http"}},
-		"a command in one text":   {"program": map[string]any{"command": "/bin/send -v"}},
-		"no command":              {"program": map[string]any{"command": []any{}}},
-		"less than no Pods":       {"program": map[string]any{"replicas": -1}},
-		"flags in one text":       {"page": map[string]any{"flags": "--allow=resign"}},
-		"a flag that is no text":  {"page": map[string]any{"flags": []any{map[string]any{"--allow": "resign"}}}},
-		"a name that is not":      {"page": map[string]any{"host": "elections.example.com"}},
-		"no URL":                  {"url": ""},
-		"no Secret":               {"secret": ""},
-		"no Secret, with a role":  {"secret": "", "leases": true},
-		"an account as a key":     {"serviceAccount": map[string]any{"name": "robot"}},
-		"a label that is no text": {"podMonitor": map[string]any{"labels": map[string]any{"release": 1}}},
+		"a grace with a unit":      {"program": map[string]any{"grace": "5s"}},
+		"no grace":                 {"program": map[string]any{"grace": 0}},
+		"half a second":            {"program": map[string]any{"grace": 5.5}},
+		"a port as text":           {"program": map[string]any{"port": "http"}},
+		"a command in one text":    {"program": map[string]any{"command": "/bin/send -v"}},
+		"no command":               {"program": map[string]any{"command": []any{}}},
+		"less than no Pods":        {"program": map[string]any{"replicas": -1}},
+		"flags in one text":        {"page": map[string]any{"flags": "--allow=resign"}},
+		"a flag that is no text":   {"page": map[string]any{"flags": []any{map[string]any{"--allow": "resign"}}}},
+		"a name that is not":       {"page": map[string]any{"host": "elections.example.com"}},
+		"no URL":                   {"url": ""},
+		"no Secret":                {"secret": ""},
+		"no Secret, with a role":   {"secret": "", "leases": true},
+		"an account as a key":      {"serviceAccount": map[string]any{"name": "robot"}},
+		"a label that is no text":  {"podMonitor": map[string]any{"labels": map[string]any{"release": 1}}},
+		"a host of a URL in --set": {"url": "etcd://h1:2379", "secret": "", "h2:2379/app?ttl": "30s"}, // url=etcd://h1:2379,h2:2379/app?ttl=30s
 	} {
 		if _, err := chartutil.ToRenderValues(c, values, chartutil.ReleaseOptions{Name: "mails"}, nil); err == nil {
 			t.Errorf("%s is taken", what)
 		}
+	}
+	// What a chart gives to those that it depends on.
+	values := map[string]any{"enabled": true, "global": map[string]any{"region": "eu"}}
+	if _, err := chartutil.ToRenderValues(c, values, chartutil.ReleaseOptions{Name: "mails"}, nil); err != nil {
+		t.Errorf("as a part of another chart: %v", err)
 	}
 }
