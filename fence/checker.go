@@ -18,8 +18,8 @@ type Checker struct {
 	// does not forget it: give it back with Restore. Do calls it before the first function
 	// with that token runs, and fails if Keep fails. Calls for one resource come one at a
 	// time and with growing tokens; they hold up the others of that resource, whose contexts do
-	// not end that. ctx is that of the call of Do. Keep must not
-	// call the Checker. Nil means that a restart forgets all tokens.
+	// not end that. ctx is that of the call of Do. Keep must not call the Checker. Nil means
+	// that a restart forgets all tokens.
 	Keep func(ctx context.Context, resource string, token uint64) error
 
 	mu        sync.Mutex

@@ -251,9 +251,10 @@ func (w *wire) grants(verb string) {
 	delete(w.said, verb)
 }
 
-// deniedFor is for how long a refusal counts as passing that names a missing right, or a server that is not ready, if the API server has carried out the like before. A
-// server that has just been started refuses everything until it has read the roles. So does one that it asks for such decisions. Other
-// refusals, such as of a policy for admission or of a quota, are about what was to be written.
+// deniedFor is for how long a refusal counts as passing that names a missing right, or a server that is not ready, if the API
+// server has carried out the like before. A server that has just been started refuses everything until it has read the roles. So
+// does one that it asks for such decisions. Other refusals, such as of a policy for admission or of a quota, are about what was
+// to be written.
 const deniedFor = 30 * time.Second
 
 // passing returns err, or an error that matches [backend.ErrUnavailable] if err is a refusal that may pass. Another refusal is logged once: what

@@ -72,8 +72,8 @@ func NewManager(config *rest.Config, o manager.Options) (manager.Manager, error)
 	return &electing{Manager: m, b: b, e: elect.New(b, o.LeaderElectionID, nil), elected: make(chan struct{})}, nil
 }
 
-// sessionTime returns the session time for a LeaseDuration: whole seconds, as client-go's candidates write it into the Lease. Ours refuse a Lease that is shorter
-// than their session time.
+// sessionTime returns the session time for a LeaseDuration: whole seconds, as client-go's candidates write it into the Lease. Ours
+// refuse a Lease that is shorter than their session time.
 func sessionTime(lasts *time.Duration) time.Duration {
 	switch {
 	case lasts == nil:

@@ -11,8 +11,8 @@
 // only with a session for each of its programs; see command. The
 // programs after --then are for any lane that has ended, one at a time, and have the usual
 // priority. Those after --alone run in the end, one at a time, when all others have ended but those of idle lanes, and those for
-// which something is still being made; these begin when what runs alone has ended. What is left
-// of idle lanes then has the usual priority, and any lane runs it.
+// which something is still being made; these begin when what runs alone has ended. What is left of idle lanes then has the usual
+// priority, and any lane runs it.
 //
 // A test may say in its first line, by a call of package internal/rig/lane, that it waits in real time while others of
 // its package do not (Real), that nothing else is to run then (Alone), or that the race detector costs more than it
