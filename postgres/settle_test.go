@@ -69,7 +69,9 @@ func TestIdleSessionTimeout(t *testing.T) {
 			}
 			return
 		}
-		time.Sleep(1800 * time.Millisecond)
+		for ctx := within(t, time.Minute); run(t, addr, "SELECT count(*) FROM pg_stat_activity WHERE usename = 'idles'") != "1" && ctx.Err() == nil; {
+			time.Sleep(10 * time.Millisecond) // until the session's own connection alone is left
+		}
 	}
 }
 

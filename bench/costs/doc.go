@@ -16,7 +16,7 @@
 // at rest on one coordinator, and what they cost it, for its page:
 //
 //	go run -C bench ./costs -measure 'lock|contest|queue|group' -library '^(etcd|consul|zookeeper|postgres|local):' -recipes -into ../docs/recipes.md
-//	go run -C bench ./costs -measure 'handover|failover|rest|server' -library '^postgres:' -n 2,5,100,1000 -processes 5 -waiters 1 -session 15s -page postgres -into ../docs/postgres.md
+//	go run -C bench ./costs -limit 3m -measure 'handover|failover|rest|server' -library '^postgres:' -n 2,5,100,1000 -processes 5 -waiters 1 -session 15s -page postgres -into ../docs/postgres.md
 //
 // Figures that a file of -json has are kept, and those measured again replaced. So several runs
 // can fill it, each with other flags. Paths are relative to the folder bench.
