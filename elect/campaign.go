@@ -211,10 +211,17 @@ type turn struct {
 func (st *standing) takesTurn(ctx context.Context, t *turn) (bool, error) {
 	why := st.cannotLead()
 	if why == nil {
-		if may, err := st.mayLead(ctx); !may {
-			return false, err // if err is nil, it asks again where it stands
+		switch may, err := st.mayLead(ctx); {
+		case errors.Is(err, backend.ErrUnavailable):
+			why = fmt.Errorf("the line cannot be looked at: %w", err)
+		case err != nil:
+			return false, err
+		case !may:
+			*t = turn{}
+			return false, nil // it asks again where it stands
+		default:
+			why = st.cannotLead() // mayLead may have taken time
 		}
-		why = st.cannotLead() // mayLead may have taken time
 	}
 	if why == nil {
 		return true, nil

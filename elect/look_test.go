@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -321,6 +322,49 @@ func TestUnreadyGivesWayAtOnce(t *testing.T) {
 			t.Errorf("it has given way after %v", d)
 		}
 	})
+}
+
+// Who is first and cannot look at its line stays, looks again, and leads. Only if it cannot for about a session
+// time does it leave, so that it does not hold up the others.
+func TestLookThatFails(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		fails  int32
+		leaves bool
+	}{{"once", 1, false}, {"on and on", math.MaxInt32, true}} {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, c *memory.Coordinator) {
+				var looks atomic.Int32
+				list := func(string) error {
+					if looks.Add(1) <= tt.fails {
+						return backend.ErrUnavailable
+					}
+					return nil
+				}
+				term, err := elect.New(client(t, c, "leader"), "reports", nil).Campaign(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				first := run(ctx, elect.New(as(t, c, "first", other{list: list}), "reports", &elect.Options{ID: "first", Priority: 1}))
+				synctest.Wait()
+				next := run(ctx, elect.New(client(t, c, "next"), "reports", &elect.Options{ID: "next"}))
+				synctest.Wait()
+				defer func() { cancel(); <-first.end; <-next.end }()
+				term.Resign(t.Context())
+				who := first
+				if tt.leaves {
+					who = next
+				}
+				select {
+				case <-who.terms:
+				case <-time.After(2 * ttl):
+					t.Errorf("after %d looks the wrong one leads", looks.Load())
+				}
+			})
+		})
+	}
 }
 
 // Names are checked before anything is sent; an election without a history may have a longer one.

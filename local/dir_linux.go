@@ -248,7 +248,7 @@ func (d dir) touch(fifo string) {
 	}
 }
 
-// list returns the names of all files and folders in d.
+// list returns the names of all files and folders in d. In a folder that is removed meanwhile there is nothing.
 func (d dir) list() ([]string, error) {
 	fd, err := unix.Openat(d.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0) // d has O_PATH, which is not enough
 	if err != nil {
@@ -260,6 +260,8 @@ func (d dir) list() ([]string, error) {
 		n, err := unix.ReadDirent(fd, buf)
 		switch {
 		case err == unix.EINTR:
+		case err == unix.ENOENT: // as getdents(2) says of it
+			return nil, nil
 		case err != nil:
 			return nil, d.fail("list", "", err)
 		case n == 0:

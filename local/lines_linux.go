@@ -56,9 +56,6 @@ func (f *folder) walk(fn func(name string) error) error {
 
 func (d dir) walk(fn func(name string) error) error {
 	steps, err := d.folders()
-	if errors.Is(err, fs.ErrNotExist) { // d was removed meanwhile
-		return nil
-	}
 	for _, step := range steps {
 		if err == nil {
 			err = d.walkInto(step, fn)

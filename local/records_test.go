@@ -93,6 +93,51 @@ func TestDeleteLeavesNothing(t *testing.T) {
 	}
 }
 
+// TestReadsBesideRemovals says that no read fails because a folder is removed while it is read.
+func TestReadsBesideRemovals(t *testing.T) {
+	top := t.TempDir()
+	_, s := open(t, top)
+	_, other := open(t, top)
+	ctx := t.Context()
+	done := make(chan struct{})
+	reads := make(map[string]<-chan error)
+	for name, read := range map[string]func() error{
+		"Get":     func() error { _, err := other.Get(ctx, "dir/sub/r"); return err },
+		"List":    func() error { _, err := other.List(ctx, "dir/sub"); return err },
+		"ReadAll": func() error { _, err := other.ReadAll(ctx, "dir"); return err },
+		"Line":    func() error { _, err := other.Line(ctx, "dir/sub/r"); return err },
+		"Lines":   func() error { _, err := other.Lines(ctx); return err },
+		"Survey":  func() error { _, err := other.Survey(ctx); return err },
+	} {
+		reads[name] = begin(func() error {
+			for {
+				select {
+				case <-done:
+					return nil
+				default:
+				}
+				if err := read(); err != nil {
+					return err
+				}
+			}
+		})
+	}
+	for range 300 {
+		if _, err := s.Put(ctx, "dir/sub/r", nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Delete(ctx, "dir/sub/r", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(done)
+	for name, read := range reads {
+		if err := within(t, name, read); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestWatch(t *testing.T) {
 	dir := t.TempDir()
 	_, s := open(t, dir)
