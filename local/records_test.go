@@ -122,7 +122,7 @@ func TestReadsBesideRemovals(t *testing.T) {
 			}
 		})
 	}
-	for range 300 {
+	for range 100 {
 		if _, err := s.Put(ctx, "dir/sub/r", nil, nil); err != nil {
 			t.Fatal(err)
 		}

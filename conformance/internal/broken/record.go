@@ -87,6 +87,13 @@ var recordFlaws = []Flaw{
 		},
 	},
 	{
+		Name:    "list of what has gone",
+		Breaks:  "Records: List fails when all that was there is deleted",
+		Must:    "Records.list-churn",
+		May:     "Records.fresh",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &emptied{Session: s} },
+	},
+	{
 		Name:    "values of another time",
 		Breaks:  "Records: ReadAll has the values that it has seen first",
 		Must:    "Records.list",
@@ -389,6 +396,20 @@ func (s *byPrefix) List(ctx context.Context, dir string) ([]string, error) {
 	}
 	slices.Sort(names)
 	return slices.Compact(names), nil
+}
+
+type emptied struct {
+	backend.Session
+	full sync.Map // names under which the last List found records
+}
+
+func (s *emptied) List(ctx context.Context, dir string) ([]string, error) {
+	names, err := s.Session.List(ctx, dir)
+	was, _ := s.full.Swap(dir, len(names) > 0)
+	if err == nil && was == true && len(names) == 0 {
+		return nil, backend.ErrUnavailable
+	}
+	return names, err
 }
 
 type oldValues struct {

@@ -232,6 +232,32 @@ var recordRules = []engine.Rule{{
 		}
 	},
 }, {
+	ID: "Records.list-churn", Title: "records can be listed while they come and go",
+	Text:  "A client makes and deletes the only record under a name, fifty times. Meanwhile another lists what is there, and reads it, again and again: each call succeeds, and shows that record or none.",
+	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
+		a, b := t.Client(), t.Client()
+		dir := t.Name + "-dir"
+		only := dir + "/r"
+		churn := t.Go("the churn", func() error {
+			for range 50 {
+				a.Put(only, "x", nil)
+				a.Do(engine.Delete(only, nil))
+			}
+			return nil
+		})
+		for !churn.Returned() {
+			if got := b.List(dir); len(got) > 0 && !slices.Equal(got, []string{only}) {
+				t.Fatalf("List is %v", got)
+			}
+			for _, r := range b.Do(engine.ReadAll(dir)).([]backend.Record) {
+				if r.Name != only || string(r.Value) != "x" {
+					t.Fatalf("ReadAll has %q for %s", r.Value, r.Name)
+				}
+			}
+		}
+		churn.Returns(t.Limit())
+	},
+}, {
 	ID: "Records.watch", Title: "Watch sees every state that lasts",
 	Text:  "Watch after 0, or after a version that the record does not have any more, returns at once with what it now is; after the present version it does not return for half a TTL, and then soon after another client's Put, Delete and Put, each time with what the record then is; a write to another record does not wake it.",
 	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
