@@ -170,13 +170,23 @@ func (b *Backend) sweep(ctx context.Context, keys []string) {
 const guards = 2
 
 // watchOver looks at all sessions now and then, and ends those that nobody waits for and that are silent. Two sessions do it, about
-// once in a TTL. The others look now and then whether they are among the two by now: the rarer, the more sessions there are.
+// once in a TTL, and delete at every eighth time the members whose sessions are there no more. The others look now and then whether
+// they are among the two by now: the rarer, the more sessions there are.
 func (s *session) watchOver() {
 	ttl := s.b.o.TTL
-	next, looks := ttl/2+rand.N(ttl), 0
+	next, looks := ttl/2+rand.N(ttl), 0 // looks counts those as one of the two
 	for {
 		if backoff.Sleep(s.Context(), next) != nil {
 			return
+		}
+		var members []*object // they are listed before the sessions, so that none seems to be without one that is just opened
+		if looks%8 == 1 {
+			l, err := s.b.wire.list(s.Context(), s.b.o.patient(), memberLabel+"="+s.b.space, metadata)
+			if err != nil {
+				next = ttl / 2
+				continue
+			}
+			members = l.items
 		}
 		l, err := s.b.wire.list(s.Context(), s.b.o.patient(), sessionLabel+"="+s.b.space, metadata)
 		if err != nil {
@@ -184,14 +194,14 @@ func (s *session) watchOver() {
 			continue
 		}
 		rank := s.look(l)
-		if next = ttl * 11 / 10; rank >= s.b.guards {
-			next = max(3*ttl, time.Duration(len(l.items))*ttl/2)
-			next = next/2 + rand.N(next/2)
+		s.collect(s.orphans(members))
+		if next = ttl * 11 / 10; rank < s.b.guards {
+			looks++
 			continue
 		}
-		if looks++; looks%8 == 1 {
-			s.orphans()
-		}
+		looks = 0
+		next = max(3*ttl, time.Duration(len(l.items))*ttl/2)
+		next = next/2 + rand.N(next/2)
 	}
 }
 
@@ -231,23 +241,17 @@ func (s *session) look(l listing) (rank int) {
 	return rank
 }
 
-// orphans deletes members whose sessions are there no more.
-func (s *session) orphans() {
-	l, err := s.b.wire.list(s.Context(), s.b.o.patient(), memberLabel+"="+s.b.space, metadata)
-	if err != nil {
-		return
-	}
-	var dead []*object
-	for _, m := range l.items {
+// orphans returns those of the members whose sessions were not there when this session looked.
+func (s *session) orphans(members []*object) (dead []*object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range members {
 		_, uid := m.session()
-		s.mu.Lock()
-		_, alive := s.sights[uid]
-		s.mu.Unlock()
-		if !alive && uid != s.uid {
+		if _, alive := s.sights[uid]; !alive && uid != s.uid {
 			dead = append(dead, m)
 		}
 	}
-	s.collect(dead)
+	return dead
 }
 
 // stands reports whether a member that exists counts. What it reads for that, a session or a record, it reads from etcd.
