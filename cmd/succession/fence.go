@@ -52,8 +52,8 @@ With -o json it prints an object with the election, and above, which is N.`,
 					Above    uint64 `json:"above"`
 				}{args[0], *floor})
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "every later token of %q is larger than %d\n", args[0], *floor)
-			return nil
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "every later token of %q is larger than %d\n", args[0], *floor)
+			return err
 		})
 	}
 	return cmd

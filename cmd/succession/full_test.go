@@ -58,6 +58,22 @@ func TestResignOnAFullDisk(t *testing.T) {
 	}
 }
 
+// A result that cannot be written is none.
+func TestOutputOnAFullDisk(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	for _, args := range []string{"leader reports", "leader reports -o json", "line reports", "fence reports --at-least 7"} {
+		url, _ := lineOf(t, "web-1")
+		var stderr strings.Builder
+		if code := execute(append([]string{"--url", url}, strings.Fields(args)...), full, &stderr); code != 125 || !strings.Contains(stderr.String(), "no space left") {
+			t.Errorf("%s: exit code %d, standard error %q", args, code, stderr.String())
+		}
+	}
+}
+
 // The same on this machine, where the system says what is wrong.
 func TestResignWhereNothingCanBeWritten(t *testing.T) {
 	dir := t.TempDir()

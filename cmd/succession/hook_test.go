@@ -96,6 +96,36 @@ func TestHookOnLostBeginsAtTheLoss(t *testing.T) {
 	p.exits(ui.ExitLost)
 }
 
+// A hook that ends long before the command does is not said to hang.
+func TestHookOnLostEndsBeforeTheCommand(t *testing.T) {
+	t.Parallel()
+	for range 6 {
+		url := localURL(t)
+		p := start(t, "--url", url, "run", "--grace", "200ms", "--on-lost", "true", "reports", "--", "sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.01; done")
+		p.line("ready")
+		if code, _, stderr := result(t, "--url", url, "resign", "reports"); code != 0 {
+			t.Errorf("resign: exit code %d, %s", code, stderr)
+		}
+		p.exits(ui.ExitLost)
+		if e := p.event("hook"); e.Cause != "" {
+			t.Fatalf("%+v, want that the hook has run", e)
+		}
+	}
+}
+
+// TERM that comes while the hook runs ends a process that would stand in line again, and its exit code says so.
+func TestHookOnLostAndTerm(t *testing.T) {
+	t.Parallel()
+	url := localURL(t)
+	p := start(t, "--url", url, "run", "--restart", "--on-lost", "sleep 0.5; echo hook; sleep 0.5", "reports", "--", "sh", "-c", "echo ready; exec sleep 1000")
+	p.line("ready")
+	asks := start(t, "--url", url, "resign", "reports")
+	p.line("hook") // the command has long ended
+	p.signal(syscall.SIGTERM)
+	p.exits(143)
+	asks.exits(0)
+}
+
 // What others have written down is in the reason, and keeps no hook from being run: the system takes no variable with a zero
 // byte, nor a long one.
 func TestHookOnLostForReasonsOfOthers(t *testing.T) {

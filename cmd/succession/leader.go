@@ -52,9 +52,9 @@ from leading:
 				return nobodyLeads(g, name, s.Err())
 			}
 			if *out != ui.AsJSON {
-				fmt.Fprintln(cmd.OutOrStdout(), ui.Visible(s.Leader.ID))
+				_, err = fmt.Fprintln(cmd.OutOrStdout(), ui.Visible(s.Leader.ID))
 			}
-			return nil
+			return err
 		})
 	}
 	return cmd

@@ -26,6 +26,7 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/local"
 	"github.com/succession-dev/succession/memory"
+	"github.com/succession-dev/succession/postgres"
 )
 
 // inMemory returns a new coordinator of this process and its URL. Its first
@@ -367,6 +368,29 @@ func TestTimeout(t *testing.T) {
 	code, _, stderr := here("--url", "zookeeper://192.0.2.1:2181/", "--timeout", "50ms", "leader", "reports")
 	if code != ui.ExitFailed || !strings.Contains(stderr, "192.0.2.1") || strings.Count(stderr, "\n") != 1 {
 		t.Errorf("exit code %d, standard error %q", code, stderr)
+	}
+}
+
+// A URL may say that a coordinator is waited for as long as that takes; --timeout bounds it all the same.
+func TestTimeoutOfMigrate(t *testing.T) {
+	t.Parallel()
+	const connect = time.Minute
+	begin := time.Now()
+	code, _, stderr := here("migrate", "status", "reports", "--from", fmt.Sprintf("zookeeper://192.0.2.1:2181/?connect=%v", connect), "--to", "memory:", "--timeout", "50ms")
+	if code != ui.ExitFailed || !strings.Contains(stderr, "192.0.2.1") || time.Since(begin) > connect/2 {
+		t.Errorf("after %v: exit code %d, standard error %q", time.Since(begin), code, stderr)
+	}
+}
+
+// What is printed for an administrator is for the coordinator that candidates are given; if that is another one, for the default.
+func TestSchemaOfTheEnvironment(t *testing.T) {
+	for url, want := range map[string]string{"postgres://h1/app?schema=jobs": "jobs", "etcd://h1": "succession"} {
+		t.Setenv("SUCCESSION_URL", url)
+		schema, err := postgres.Schema(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkOutput(t, []string{"postgres", "schema"}, 0, schema)
 	}
 }
 

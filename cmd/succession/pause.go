@@ -48,10 +48,12 @@ the gate after --wait: the election stays paused, and nobody leads once they hav
 			errWait := fmt.Errorf("not within %v", *wait)
 			bounded, cancel := context.WithTimeoutCause(ctx, *wait, errWait)
 			defer cancel()
-			_, err := operate.New(b, name, cmp.Or(*by, ui.WhoAmI())).Pause(bounded, *reason)
+			gate, err := operate.New(b, name, cmp.Or(*by, ui.WhoAmI())).Pause(bounded, *reason)
 			switch {
 			case errors.Is(err, elect.ErrPaused):
 				return ui.Exitf(ui.ExitRefused, "%w", err)
+			case errors.Is(err, errWait) && gate.Key == "":
+				return fmt.Errorf("%w: it is not paused", err)
 			case errors.Is(err, errWait):
 				return ui.Exitf(ui.ExitTimeout, "%w", err)
 			case err == nil:

@@ -14,6 +14,7 @@ func TestPause(t *testing.T) {
 		code int
 		want string
 	}{
+		{"pause reports --wait 0s", 125, ""},
 		{"resume reports", 1, ""},
 		{"pause reports --by ops@host --reason moved", 0, "nobody leads \"reports\" until: succession resume reports\n"},
 		{"pause reports --by other --reason again", 1, ""},

@@ -35,9 +35,9 @@ is asked if no candidate, or not the one of --to, is ready. With --token nobody 
 unless that term still leads, so that a request that comes late does no harm.
 
 Exit codes: 0 it has resigned; 1 nobody led, or another than --token; 124 it still led after --wait, and is still
-asked to resign; 125 it could not be asked.
+asked to resign; 125 it could not be asked, as nobody can while the election is paused.
 
-With -o json it prints one object, or null where nobody led:
+With -o json it prints one object, or null with exit code 1 where nobody led:
 
   resigned  who led, as in "succession leader -o json"
   next      who leads now, or null where nobody does`,
@@ -84,8 +84,8 @@ With -o json it prints one object, or null where nobody led:
 				}
 				return ui.PrintJSON(cmd.OutOrStdout(), r)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s resigned (token %d); %s\n", ui.Visible(old.ID), old.Token, changeTo(next))
-			return nil
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s resigned (token %d); %s\n", ui.Visible(old.ID), old.Token, changeTo(next))
+			return err
 		})
 	}
 	return cmd
@@ -100,7 +100,7 @@ type resignation struct {
 // successor waits until another than old leads, or nobody does, in a state that is wanted.
 func successor(ctx context.Context, e *elect.Election, old elect.Leader, wait time.Duration, wanted func(elect.State) bool) (elect.State, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, ui.Exitf(ui.ExitTimeout,
-		"%s was asked to resign %v ago and still leads %q; it may be busy stopping, or be no program of this project: wait longer with --wait, or look at it", old.ID, wait, e.Name()))
+		"%s was asked to resign %v ago and was not seen to resign from %q; it may be busy stopping, or be no program of this project: wait longer with --wait, or look at it", old.ID, wait, e.Name()))
 	defer cancel()
 	for s, err := range e.Observe(ctx) {
 		if err != nil {

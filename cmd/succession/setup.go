@@ -36,14 +36,7 @@ time candidates do it themselves if they have the right to.`,
 			Example: schema + "\n  succession " + d.Scheme + " schema --url '" + d.Scheme + "://h1/app?schema=jobs'",
 			Args:    ui.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error {
-				u, err := coordinator.ParseURL(d.Scheme + ":") // if --url is of another coordinator
-				if given, bad := coordinator.ParseURL(g.URL); cmd.Flags().Changed("url") {
-					if u, err = given, bad; err == nil {
-						if of, bad := coordinator.DefaultMux.Driver(u); bad != nil || of.Title != d.Title {
-							return fmt.Errorf("%w URL: it is not of %s", backend.ErrInvalid, d.Title)
-						}
-					}
-				}
+				u, err := setupURL(d, g.URL, cmd.Flags().Changed("url"))
 				if err != nil {
 					return err
 				}
@@ -58,4 +51,21 @@ time candidates do it themselves if they have the right to.`,
 		cmds = append(cmds, c)
 	}
 	return cmds
+}
+
+// setupURL returns the URL that says what is to be prepared. One that was given only in the environment, or by default, may be of another
+// coordinator.
+func setupURL(d coordinator.Driver, url string, explicit bool) (*coordinator.URL, error) {
+	u, err := coordinator.ParseURL(url)
+	if err == nil {
+		of, other := coordinator.DefaultMux.Driver(u)
+		if other == nil && of.Title == d.Title {
+			return u, nil
+		}
+		err = fmt.Errorf("%w URL: it is not of %s", backend.ErrInvalid, d.Title)
+	}
+	if explicit {
+		return nil, err
+	}
+	return coordinator.ParseURL(d.Scheme + ":")
 }

@@ -18,7 +18,8 @@ func newWatch(g *connect.Flags) *cobra.Command {
 		Short: "Print each change of the leader",
 		Long: `Print who leads the election NAME, and then a line at each change: a new leader,
 its acknowledgement that it took up its work, and that nobody leads. It runs until it
-is interrupted. Where leaders change very fast some may be left out, never the last.
+is interrupted. Where leaders change very fast some may be left out, never the last. While the
+coordinator cannot be reached it prints nothing, and its last line may be out of date.
 
 With -o json each line is an object:
 

@@ -244,11 +244,11 @@ func (m *move) with(cmd *cobra.Command, name string, f func(context.Context, *mi
 		return err
 	}
 	return ui.UntilSignal(func(ctx context.Context) error {
-		from, err := openSide(ctx, "--from", m.from)
+		from, err := m.openSide(ctx, "--from", m.from)
 		if err != nil {
 			return err
 		}
-		to, err := openSide(ctx, "--to", m.to)
+		to, err := m.openSide(ctx, "--to", m.to)
 		if err != nil {
 			from.Close()
 			return err
@@ -262,10 +262,12 @@ func (m *move) with(cmd *cobra.Command, name string, f func(context.Context, *mi
 	})
 }
 
-func openSide(ctx context.Context, flag, url string) (backend.Backend, error) {
+func (m *move) openSide(ctx context.Context, flag, url string) (backend.Backend, error) {
 	if strings.HasPrefix(url, "migrate:") {
 		return nil, fmt.Errorf("%s is itself a migration; name one coordinator", flag)
 	}
+	ctx, cancel := m.soon(ctx)
+	defer cancel()
 	b, err := connect.Open(ctx, url)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)

@@ -199,7 +199,10 @@ func (w *watcher) pause(ctx context.Context, v wish) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, pauseBound, errSlow)
 	defer cancel()
-	_, err := operate.New(w.b, v.Name, v.by).Pause(ctx, v.Reason)
+	gate, err := operate.New(w.b, v.Name, v.by).Pause(ctx, v.Reason)
+	if errors.Is(err, errSlow) && gate.Key == "" {
+		return fmt.Errorf("%w: it is not paused: %v", backend.ErrUnavailable, err)
+	}
 	return err
 }
 

@@ -129,7 +129,11 @@ func (r *runner) termEnds(t *elect.Term, why string) {
 		a.done <- err
 		return
 	}
-	go func() { a.done <- b.Wait() }()
+	go func() {
+		err := b.Wait()
+		a.limit.Stop() // the command may go on for longer
+		a.done <- err
+	}()
 }
 
 // An after is a run of the hook of --on-lost.

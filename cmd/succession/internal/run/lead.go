@@ -45,7 +45,11 @@ type leading struct {
 // did; err is the exit code, nil for 0.
 func (r *runner) lead(h held) (lost bool, err error) {
 	defer func() {
+		going := r.leaving == nil
 		r.afterTerm(h.Term)
+		if lost && going && r.o.restart { // it would have gone on
+			err = r.left(err)
+		}
 		r.resign(h)
 	}()
 	if r.argv == nil {

@@ -3,7 +3,6 @@
 package run
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -31,7 +30,7 @@ func (c choice) options(o *elect.Options) {
 func (c choice) ask(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, "sh", "-c", c.ready)
 	cmd.WaitDelay = 100 * time.Millisecond // what it has started in the background may hold its output open
-	var out bytes.Buffer
+	var out tail
 	cmd.Stdout, cmd.Stderr = &out, &out
 	b, err := child.StartBeside(cmd)
 	if err == nil {
@@ -44,8 +43,39 @@ func (c choice) ask(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return errors.New("--ready has not ended in time") // the line itself may have a password, and everybody can read this
 	}
-	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	return fmt.Errorf("%s", cmp.Or(withoutSecrets(ui.OneLine(lines[len(lines)-1])), fmt.Sprintf("--ready: %v", err)))
+	return fmt.Errorf("%s", cmp.Or(withoutSecrets(ui.OneLine(out.lastLine())), fmt.Sprintf("--ready: %v", err)))
+}
+
+// A tail keeps the end of what is written to it.
+type tail struct {
+	end []byte
+	cut bool // more was written before
+}
+
+// maxTail is how much a tail keeps: far more than of a reason is published.
+const maxTail = 8 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	n := len(p)
+	if n > maxTail {
+		t.cut, p = true, p[n-maxTail:]
+	}
+	t.end = append(t.end, p...)
+	if over := len(t.end) - maxTail; over > 0 {
+		t.cut, t.end = true, append(t.end[:0], t.end[over:]...)
+	}
+	return n, nil
+}
+
+// lastLine returns the last line that is not empty; none if it is longer than the tail: what has gone of it may say
+// that the rest is a secret.
+func (t *tail) lastLine() string {
+	end := strings.TrimSpace(string(t.end))
+	i := strings.LastIndexByte(end, '\n')
+	if i < 0 && t.cut {
+		return ""
+	}
+	return end[i+1:]
 }
 
 // Programs that cannot connect print with what they have tried: a URL with a password, a connection string, a header.

@@ -22,6 +22,16 @@ func TestReadyIsALineOfShell(t *testing.T) {
 			t.Errorf("%s: %v, want %q", line, err, want)
 		}
 	}
+	// A line that was cut off may have begun with the word for a secret.
+	for line, want := range map[string]string{
+		"seq 1000000; echo no disk; false":                  "no disk",
+		"printf 'password='; seq -s x 1000000; false":       "--ready: exit status 1",
+		"echo first; printf 'password='; seq -s x 9; false": "password=redacted",
+	} {
+		if err := (choice{ready: line}).ask(t.Context()); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %q", line, err, want)
+		}
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if err := (choice{ready: "sleep 60 # hunter2"}).ask(ctx); err == nil || !strings.Contains(err.Error(), "in time") || strings.Contains(err.Error(), "hunter2") {
