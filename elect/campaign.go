@@ -209,7 +209,7 @@ type turn struct {
 // takesTurn reports whether m, which is first, leads. If not, it waits until that may have changed,
 // and then returns false.
 func (st *standing) takesTurn(ctx context.Context, t *turn) (bool, error) {
-	why := st.cannotLead()
+	began, why := time.Now(), st.cannotLead()
 	if why == nil {
 		switch may, err := st.mayLead(ctx); {
 		case errors.Is(err, backend.ErrUnavailable):
@@ -228,12 +228,12 @@ func (st *standing) takesTurn(ctx context.Context, t *turn) (bool, error) {
 	}
 	switch t.looks++; {
 	case t.looks == 1: // it may pass at once
-		t.enough = time.Now().Add(again.Interval(st.s, st.wait.Jitter))
+		t.enough = began.Add(again.Interval(st.s, st.wait.Jitter))
+	case time.Now().After(t.enough):
+		return false, why
 	case t.looks == 2:
 		st.e.o.Logger.Warn("first in line, and cannot lead", "key", st.m.Key, "err", why)
 		st.e.trace(trace.Event{Kind: trace.Retrying, Err: why})
-	case time.Now().After(t.enough):
-		return false, why
 	}
 	return false, st.wait.After(ctx, why)
 }

@@ -100,6 +100,42 @@ func (s slowPin) Pin(ctx context.Context, m backend.Member, h backend.Header, at
 	return s.Session.Pin(ctx, m, h, at)
 }
 
+// Who loses the way to the coordinator while the gate is pinned cannot know whether that was done, and says so.
+func TestPauseThatIsNotKnown(t *testing.T) {
+	inField(t, func(t *testing.T, f *field) {
+		b := view.Of(f.c.Client("cut"), func(s backend.Session) backend.Session { return &cutAfterPin{Session: s} })
+		defer b.Close()
+		gate, err := operate.New(b, "reports", "ops").Pause(t.Context(), "a new disk")
+		if !errors.Is(err, backend.ErrUnavailable) || !strings.Contains(err.Error(), "not known whether the election is paused") || gate != (elect.Candidate{}) {
+			t.Errorf("Pause: %+v, %v", gate, err)
+		}
+		if s, err := f.operator.State(t.Context()); err != nil || !s.Paused {
+			t.Errorf("State: %+v, %v; want that it is paused", s, err)
+		}
+	})
+}
+
+// cutAfterPin cannot reach the coordinator any more once its gate is pinned.
+type cutAfterPin struct {
+	backend.Session
+	cut bool
+}
+
+func (s *cutAfterPin) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
+	if err := s.Session.Pin(ctx, m, h, at); err != nil {
+		return err
+	}
+	s.cut = true
+	return backend.ErrUnavailable
+}
+
+func (s *cutAfterPin) Leave(ctx context.Context, m backend.Member) error {
+	if s.cut && s.Err() == nil {
+		return backend.ErrUnavailable
+	}
+	return s.Session.Leave(ctx, m)
+}
+
 func TestThePauseOutlivesWhoSetIt(t *testing.T) {
 	inField(t, func(t *testing.T, f *field) {
 		b := f.c.Client("short")

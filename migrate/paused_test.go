@@ -1,6 +1,7 @@
 package migrate_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -70,6 +71,28 @@ func TestAPausedElectionIsNotMoved(t *testing.T) {
 			t.Error("an election was paused that has moved")
 		}
 		a.end()
+	})
+}
+
+// A pause keeps a cutover from being done, and the operator is told that it was asked for.
+func TestAPauseStopsACutover(t *testing.T) {
+	inWorld(t, func(w *world) {
+		op, _ := w.operator(onBoth)
+		defer op.Close()
+		w.do(op.Begin, migrate.Begun)
+		ctx, cancel := context.WithTimeout(w.ctx, ttl)
+		defer cancel()
+		if _, err := op.Cutover(ctx, election); !errors.Is(err, migrate.ErrRefused) { // nobody leads
+			t.Fatal(err)
+		}
+		b, _ := w.backend(onOld, "ops")
+		defer b.Close()
+		if _, err := operate.New(b, election, "ops").Pause(w.ctx, "the disk is moved"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := op.Cutover(w.ctx, election); !errors.Is(err, migrate.ErrRefused) || !strings.Contains(err.Error(), "The request to cut over stands") {
+			t.Errorf("Cutover: %v", err)
+		}
 	})
 }
 

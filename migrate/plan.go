@@ -23,7 +23,7 @@ const (
 // A Plan is what a step would do.
 type Plan struct {
 	Status
-	// Changes is false if the step is done already, or would only wait or look.
+	// Changes is false if the step is done already, or would only wait, look or carry over records that a cutover has left behind.
 	Changes bool `json:"changes"`
 	// Does says, for people, what the step would do.
 	Does string `json:"does"`
@@ -50,6 +50,9 @@ func (b *Backend) plan(ctx context.Context, step Step, election string) (Plan, e
 		return Plan{}, fmt.Errorf("%w step %q; there are %s, %s, %s and %s", backend.ErrInvalid, step, Begin, Cutover, Finish, Abort)
 	}
 	r, err := decide(v.line)
+	if err == nil && step == Abort && r.Act == protocol.EndMove {
+		_, err = protocol.TooLate(b.route.To)
+	}
 	if err == nil && step == Finish && r.Act == protocol.Nothing {
 		if err = b.nobodyLeft(ctx, election, v); err == nil && v.fromErr == nil {
 			err = b.unclear(ctx, election, v, true)
@@ -75,6 +78,8 @@ func does(step Step, p Plan, v view) string {
 	switch {
 	case !p.Changes && step == Cutover && p.Phase == Asked:
 		return "wait, as the leader has been asked already: " + waitsFor(p.Status)
+	case !p.Changes && p.Phase == Moved:
+		return fmt.Sprintf("carry over records that the cutover has left on %s, if there are any", p.From)
 	case !p.Changes:
 		return "do nothing: it is done already"
 	case step == Begin && to.Header.Sealed != "" && len(to.Members) > 0:
@@ -85,6 +90,8 @@ func does(step Step, p Plan, v view) string {
 		return fmt.Sprintf("ask the leader, %s, to seal the election on %s for good, and to lead on by %s alone", p.OnFrom[0], p.From, p.To)
 	case step == Cutover && p.Phase == Begun:
 		return fmt.Sprintf("ask the next leader with a place on both to seal the election on %s for good; there is none now: %s", p.From, waitsFor(p.Status))
+	case step == Abort && p.Phase == Aborted && v.line[protocol.From].Header.Migration.Step == protocol.StepReopened:
+		return fmt.Sprintf("take away the seal on %s", p.From)
 	case step == Abort && p.Phase == Aborted:
 		return fmt.Sprintf("take away the gate on %s", p.To)
 	case step == Abort && p.Phase == Conflict:
@@ -93,8 +100,6 @@ func does(step Step, p Plan, v view) string {
 		return fmt.Sprintf("take away the gate on %s, which is %s too, and forget this migration", p.To, p.From)
 	case step == Abort && (protocol.Route{From: p.From, To: p.To}).Opposed(v.line[protocol.From].Header, to.Header):
 		return fmt.Sprintf("take away the seal on %s, and leave that on %s", p.From, p.To)
-	case step == Abort && p.Phase == Aborted && v.line[protocol.From].Header.Migration.Step == protocol.StepReopened:
-		return fmt.Sprintf("take away the seal on %s", p.From)
 	case step == Abort && p.Phase == Elsewhere:
 		return fmt.Sprintf("note on %s where the election went, and take away the gate", p.To)
 	case step == Abort:

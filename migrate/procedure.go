@@ -235,6 +235,9 @@ func (b *Backend) Cutover(ctx context.Context, election string) (Status, error) 
 				asked = Status{}
 				return done, err
 			}
+			if errors.Is(err, ErrRefused) { // it was paused meanwhile
+				err = fmt.Errorf("%w. The request to cut over stands, and the next leader follows it", err)
+			}
 			return true, err
 		})
 		switch {

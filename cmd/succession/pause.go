@@ -30,7 +30,7 @@ in its turn. "leader", "line" and "watch" show who has paused the election, and 
 
 Exit codes: 0 nobody leads; 1 it was paused already; 124 somebody still stands in front of
 the gate after --wait: the election stays paused, and nobody leads once they have gone;
-125 it could not be paused.`,
+125 it could not be paused, or that is not known.`,
 		Example: `  succession pause reports --reason "the disk is moved"
   succession resume reports`,
 		Args: ui.OneName,

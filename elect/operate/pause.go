@@ -49,7 +49,10 @@ func (op *Operator) Pause(ctx context.Context, reason string) (elect.Candidate, 
 	}
 	g := &gate{op: op, s: s, m: j.Member, says: says}
 	if err := g.pin(ctx); err != nil {
-		return elect.Candidate{}, errors.Join(err, g.leave(ctx))
+		if left := g.leave(ctx); left != nil {
+			err = fmt.Errorf("it is not known whether the election is paused; look, and resume it if it is: %w", errors.Join(err, left))
+		}
+		return elect.Candidate{}, err
 	}
 	return elect.Candidate{ID: op.by, Value: reason, Key: g.m.Key, Token: g.token, Pinned: true}, g.toHead(ctx)
 }

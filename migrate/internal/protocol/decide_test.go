@@ -201,6 +201,7 @@ func TestBegin(t *testing.T) {
 		says     string
 	}{
 		{"nothing is there", header.Line{Version: backend.Absent}, header.Line{}, protocol.Request{Act: protocol.PutGate, Header: write}, nil, ""},
+		{"a pause and a wish are still noted", header.Line{Version: backend.Absent}, line(header.Header{Choice: header.Choice{Gate: 3, Wish: header.Wish{Position: 4, Until: 7}}}), protocol.Request{Act: protocol.PutGate, Header: write}, nil, ""},
 		{"begun", line(header.Header{}), line(moving(mig(protocol.StepBegun, 5)), gate), protocol.Request{}, nil, ""},
 		{"the gate was removed", line(header.Header{}), line(moving(header.Migration{ID: "old", From: route.From, To: route.To, Step: protocol.StepBegun, Gate: 5})),
 			protocol.Request{Act: protocol.PutGate, Header: moving(header.Migration{ID: "old", From: route.From, To: route.To, Step: protocol.StepBegun})}, nil, ""},

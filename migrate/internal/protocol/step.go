@@ -83,6 +83,7 @@ func (r Route) Begin(id string, l Lines) (Request, error) {
 	}
 	h := to.Header
 	h.Sealed = ""
+	h.Choice.Gate, h.Choice.Wish = 0, header.Wish{} // of who stood here before; the leader that comes would take them for its own
 	h.Migration = header.Migration{ID: id, From: r.From, To: r.To, Step: StepBegun}
 	if to.Header.Sealed != "" && len(to.Members) > 0 && to.Members[0].Pinned {
 		if len(to.Members) > 1 {
@@ -190,7 +191,7 @@ func (r Route) Abort(l Lines) (Request, error) {
 	case phase == Sealed:
 		return Request{Act: EndMove}, nil // then it is refused
 	case phase == Moved:
-		return refused("too late: it has moved to %s; the way back is a migration from there", r.To)
+		return TooLate(r.To)
 	case phase == Aborted:
 		if gate, stands := Gate(l[From]); stands && l[From].Header.Migration.Step == StepReopened {
 			return Request{Act: OpenGate, Side: From, Gate: gate}, nil
@@ -205,6 +206,11 @@ func (r Route) Abort(l Lines) (Request, error) {
 	// A seal names the version of From's record that it replaces. If that changes after the step
 	// above, no seal that is under way can be set.
 	return Request{Act: Touch}, nil
+}
+
+// TooLate is why an abort is refused after the cutover, which it completes first if it was interrupted.
+func TooLate(to string) (Request, error) {
+	return refused("too late: it has moved to %s; the way back is a migration from there", to)
 }
 
 // forget decides for an operator who aborts a migration between two names of one coordinator. The
