@@ -13,6 +13,7 @@ import (
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/internal/view"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/migrate"
 )
@@ -269,6 +270,48 @@ func TestPatience(t *testing.T) {
 			})
 		})
 	}
+}
+
+// One answer of the new coordinator that is lost does not cost a leader its term, however little patience it has.
+func TestLeaderHasPatienceEachTime(t *testing.T) {
+	inWorld(t, func(w *world) {
+		op := w.begun(onBoth)
+		sub := [2]*memory.Backend{w.c[0].Client("a"), w.c[1].Client("a")}
+		var lose atomic.Bool
+		flaky := view.Of(sub[1], func(s backend.Session) backend.Session { return &flakySession{s, &lose} })
+		b := migrate.New(sub[0], flaky, &migrate.Options{From: oldURL, To: newURL, Patience: ttl / 4})
+		defer b.Close()
+		term, err := elect.New(b, election, nil).Campaign(w.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer term.Resign(w.ctx)
+		lose.Store(true)
+		time.Sleep(5 * ttl) // it looks about once in a session time
+		if lose.Load() {
+			t.Fatal("it has not looked at the new coordinator")
+		}
+		if err := term.Check(); err != nil {
+			t.Error(err)
+		}
+		w.do(op.Cutover, migrate.Moved)
+		if err := term.Check(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// flakySession loses one answer to a call of Line.
+type flakySession struct {
+	backend.Session
+	lose *atomic.Bool
+}
+
+func (s *flakySession) Line(ctx context.Context, line string) (backend.Line, error) {
+	if s.lose.CompareAndSwap(true, false) {
+		return backend.Line{}, backend.ErrUnavailable
+	}
+	return s.Session.Line(ctx, line)
 }
 
 // A seal is nobody's to remove.

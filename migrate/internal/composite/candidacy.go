@@ -165,9 +165,10 @@ func (st *standing) seal(h header.Header) {
 // mayBeGated reports whether the candidacy has sealed From, and has not seen yet that the gate has gone.
 func (st standing) mayBeGated() bool { return st.hasSealed() && !st.open }
 
-// try is for a candidacy that is first on From: it tries to get a member on To for so long.
+// try is for a candidacy that is first on From: it tries to get a member on To for so long. One that leads by both has the
+// time anew with each look.
 func (st *standing) try(patience time.Duration) {
-	if st.until.IsZero() {
+	if st.until.IsZero() || st.leads[protocol.To] {
 		st.until = time.Now().Add(patience)
 	}
 }
