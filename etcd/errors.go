@@ -94,7 +94,7 @@ func classify(err error) error {
 			return &lostError{err}
 		}
 		return fmt.Errorf("%w: %w", backend.ErrInvalid, err)
-	case codes.Unimplemented, codes.DataLoss:
+	case codes.DataLoss:
 		return err
 	}
 	return &lostError{err}

@@ -16,8 +16,9 @@ import (
 func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
 	value := h.Encode()
 	if s.joined(m.Key) {
+		s.pins.Begin(m)
 		was, lost, err := s.pin(ctx, m, value, at, true)
-		if err != nil || !was || lost { // only this session pins it: lost, it was this call
+		if err != nil || !was || lost && s.pins.Alone(m) { // only this session pins it: lost, it was this call
 			return err
 		}
 	}

@@ -36,6 +36,7 @@ type session struct {
 	lookout kit.Lookout[view]
 	backlog kit.Backlog
 	joining kit.Joins[backend.Joined]
+	pins    kit.Pins
 	leaving kit.Leaves
 	ghosts  *ghosts
 

@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -21,13 +22,24 @@ func isLost(err error) bool { return errors.Is(err, errLost) }
 // know.
 var throttled = fmt.Sprintf("unknown error: %d", wire.CodeThrottled)
 
+// explain turns an error that the driver has not acted upon into one of the contract: between two requests of a call somebody has
+// deleted, or made, what it is about. Who calls again finds out what is there now.
+func explain(_ context.Context, err error) error {
+	for _, answer := range []error{zk.ErrNoNode, zk.ErrNodeExists, zk.ErrBadVersion, zk.ErrNotEmpty} {
+		if errors.Is(err, answer) {
+			return fmt.Errorf("%w: it was changed meanwhile: %w", backend.ErrUnavailable, err)
+		}
+	}
+	return err
+}
+
 // classify returns an error of the library as one of the contract. It is either an answer
 // of the coordinator or errLost, after which a request can be repeated. The error of a
 // throttled request is errLost, too.
 func classify(err error) error {
 	switch {
 	case err == nil, err == zk.ErrNoNode, err == zk.ErrNodeExists, err == zk.ErrBadVersion, err == zk.ErrNotEmpty:
-		return err // the driver acts upon these, and none leaves the package
+		return err // the driver acts upon these, and none leaves the package; see explain
 	case errors.Is(err, backend.ErrDenied): // from need
 		return err
 	case err == zk.ErrInvalidACL:

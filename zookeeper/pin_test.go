@@ -1,11 +1,16 @@
 package zookeeper_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 	"github.com/succession-dev/succession/zookeeper"
 )
 
@@ -107,5 +112,55 @@ func TestLeaveOfAPinThatWasRewritten(t *testing.T) {
 	}
 	if l := line(t, s, "e"); len(l.Members) != 0 {
 		t.Errorf("there stand %+v", l.Members)
+	}
+}
+
+// TestDroppedMeanwhile says that a call fails with an error of the contract if an operator deletes, between two of its requests, what it
+// is about.
+func TestDroppedMeanwhile(t *testing.T) {
+	t.Parallel()
+	addr := server(t)
+	s := session(t, open(t, zookeeper.Options{Prefix: chroot(t)}, addr))
+	operator := rig.OperatorOf(t, "zookeeper://"+addr+chroot(t))
+	ctx, stop := context.WithCancel(t.Context())
+	dropping := background(func() error {
+		for ctx.Err() == nil {
+			for _, line := range []string{"e", "claims"} {
+				if err := operator.Drop(t.Context(), line); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	item := appendItem(t, s, "items", "x")
+	for name, call := range map[string]func() error{
+		"Pin": func() error {
+			j, err := s.Join(t.Context(), "e", "x", "")
+			if err == nil {
+				err = s.Pin(t.Context(), j.Member, backend.Header{}, 0)
+			}
+			return err
+		},
+		"Claim": func() error {
+			j, err := s.Claim(t.Context(), "claims", fmt.Sprintf("x\n%s %d", item.Key, item.Position), "", item)
+			if err == nil {
+				err = s.Leave(t.Context(), j.Member)
+			}
+			return err
+		},
+	} {
+		for range 300 {
+			err := call()
+			known := []error{backend.ErrNotMember, backend.ErrVersion, backend.ErrUnavailable, backend.ErrTaken}
+			if err != nil && !slices.ContainsFunc(known, func(want error) bool { return errors.Is(err, want) }) {
+				t.Errorf("%s: %v", name, err)
+				break
+			}
+		}
+	}
+	stop()
+	if err := result(t, dropping, 10*time.Second); err != nil {
+		t.Error(err)
 	}
 }
