@@ -95,6 +95,11 @@ func TestTooBusy(t *testing.T) {
 	if err := few.Err(); err == nil || !strings.Contains(err.Error(), "too busy to judge 2 of 3 rules") {
 		t.Errorf("2 of 3 rules were not judged, and Err is %v", err)
 	}
+	few.Results = few.Results[:1]
+	if err := few.Err(); err == nil || !strings.Contains(err.Error(), "too busy to judge 1 of 1 rules") {
+		t.Errorf("the only rule was not judged, and Err is %v", err)
+	}
+	few.Results = few.Results[:3]
 	few.Results[0].Status = conformance.Passed
 	if err := few.Err(); err != nil {
 		t.Errorf("1 of 3 rules was not judged, and Err is %v", err)
