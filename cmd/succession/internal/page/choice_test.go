@@ -136,6 +136,20 @@ func TestPauseBehindOthers(t *testing.T) {
 	})
 }
 
+// A pause that has not begun is not said to go on.
+func TestPauseUnreached(t *testing.T) {
+	inBubble(t, page.Options{Allow: []page.Act{page.Pause}}, func(t *testing.T, c *memory.Coordinator, s *page.Server) {
+		stands(t, c, "reports", elect.Options{ID: "web-1"})
+		v := visit(t, s, "reports")
+		v.sees("the leader", func() bool { return v.detail.Leader != nil })
+		c.Pause()
+		if code, text := do(s, "/pause", `{"name":"reports","reason":"moved"}`); code != 502 || !strings.Contains(text, "is not paused") {
+			t.Errorf("the answer is %d, %s", code, text)
+		}
+		c.Resume()
+	})
+}
+
 // A click that comes late does not end the pause that somebody else has begun meanwhile.
 func TestResumeLate(t *testing.T) {
 	inBubble(t, page.Options{Allow: []page.Act{page.Pause}}, func(t *testing.T, c *memory.Coordinator, s *page.Server) {
