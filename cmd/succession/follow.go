@@ -19,7 +19,8 @@ func newFollow(g *connect.Flags) *cobra.Command {
 		Long: `Print the record NAME as it is, and then a line at each change. It runs until it is
 interrupted. Where the record changes very fast some states may be left out, never the
 last. It never goes back to an earlier state. Control characters in a value, such as the end
-of a line, are shown escaped.
+of a line, are shown escaped. While the coordinator cannot be reached it prints nothing, and its
+last line may be out of date.
 
 With -o json each line is an object as of "succession get -o json", or null while there
 is no record.`,

@@ -85,7 +85,8 @@ func newGroupWatch(g *connect.Flags) *cobra.Command {
 		Short: "Print each change of who is present",
 		Long: `Print who is present in the group NAME, a line each, and then a line for each who joins
 or goes. It runs until it is interrupted. Where changes come very fast, somebody who came
-and went may be left out.
+and went may be left out. While the coordinator cannot be reached it prints nothing, and what it
+printed last may be out of date.
 
 With -o json it prints all who are present, at once and then at each change: a line each with
 an array as of "succession group list -o json", but with the values that they joined with.`,
