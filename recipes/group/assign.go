@@ -66,21 +66,22 @@ func (p *Presence) Assign(ctx context.Context, items []string, work func(ctx con
 	}, work)
 }
 
-// AssignEach is [Presence.Assign] of items that change: each list that the sequence yields replaces
-// the one before, and may be empty. Work on an item that the new list lacks ends, as if the item
-// had fallen to another member. AssignEach ends when the sequence ends or yields an error. All
-// members must be given the same lists, such as those of a record that all follow. While members
-// have different lists, an item may have no owner, and members may wait for each other's items; but
-// two members never work on one item.
+// AssignEach is [Presence.Assign] of items that change: items returns a sequence of lists, such as
+// those of a record that all members follow. Each list replaces the one before, and may be empty.
+// Work on an item that the new list lacks ends, as if the item had fallen to another member.
+// AssignEach ends when the sequence ends or yields an error. All members must be given the same
+// lists. While members have different lists, an item may have no owner, and members may wait for
+// each other's items; but two members never work on one item.
 //
-// AssignEach runs the sequence in a goroutine of its own, and waits for it. So the sequence must
-// end when its own context does, and that context should not outlast ctx.
-func (p *Presence) AssignEach(ctx context.Context, items iter.Seq2[[]string, error], work func(ctx context.Context, item string, t *elect.Term) error) error {
+// AssignEach calls items once, in a goroutine of its own, and waits for the sequence. So the
+// sequence must end when the context of items does: it ends when AssignEach is to end, also because
+// work has failed or the presence was lost.
+func (p *Presence) AssignEach(ctx context.Context, items func(context.Context) iter.Seq2[[]string, error], work func(ctx context.Context, item string, t *elect.Term) error) error {
 	if items == nil {
 		return fmt.Errorf("group: %w call of AssignEach: it was given no items", backend.ErrInvalid)
 	}
 	return p.assign(ctx, func(ctx context.Context, tell func([]string) error) error {
-		for list, err := range items {
+		for list, err := range items(ctx) {
 			if err == nil {
 				err = tell(list)
 			}

@@ -3,9 +3,11 @@ package group_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"maps"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
@@ -17,11 +19,13 @@ import (
 )
 
 // listOf is the lists of a record, which is what AssignEach takes.
-func listOf(ctx context.Context, v *record.Value[[]string]) func(func([]string, error) bool) {
-	return func(yield func([]string, error) bool) {
-		for e, err := range v.Follow(ctx) {
-			if !yield(e.Value, err) {
-				return
+func listOf(v *record.Value[[]string]) func(context.Context) iter.Seq2[[]string, error] {
+	return func(ctx context.Context) iter.Seq2[[]string, error] {
+		return func(yield func([]string, error) bool) {
+			for e, err := range v.Follow(ctx) {
+				if !yield(e.Value, err) {
+					return
+				}
 			}
 		}
 	}
@@ -39,7 +43,7 @@ func TestAssignEach(t *testing.T) {
 			b := bubble.Client(t, c, id)
 			p := join(t, b, id, "")
 			go func() {
-				ended <- p.AssignEach(ctx, listOf(ctx, record.New(b, "sources", record.JSON[[]string]())), func(ctx context.Context, item string, t *elect.Term) error {
+				ended <- p.AssignEach(ctx, listOf(record.New(b, "sources", record.JSON[[]string]())), func(ctx context.Context, item string, t *elect.Term) error {
 					d.begins(id, item, t)
 					defer d.ends(item)
 					<-ctx.Done()
@@ -86,10 +90,12 @@ func TestAssignEachEnds(t *testing.T) {
 		} {
 			p := join(t, bubble.Client(t, c, what), "a", "")
 			begun, over := make(chan bool, 10), 0
-			err := p.AssignEach(t.Context(), func(yield func([]string, error) bool) {
-				if yield([]string{"y"}, nil) {
-					<-begun
-					yield(tt.last, tt.err)
+			err := p.AssignEach(t.Context(), func(context.Context) iter.Seq2[[]string, error] {
+				return func(yield func([]string, error) bool) {
+					if yield([]string{"y"}, nil) {
+						<-begun
+						yield(tt.last, tt.err)
+					}
 				}
 			}, func(ctx context.Context, item string, _ *elect.Term) error {
 				begun <- true
@@ -107,6 +113,40 @@ func TestAssignEachEnds(t *testing.T) {
 		}
 		p := join(t, bubble.Client(t, c, "a"), "a", "")
 		bubble.Want(t, p.AssignEach(t.Context(), nil, func(context.Context, string, *elect.Term) error { return nil }), backend.ErrInvalid)
+	})
+}
+
+// AssignEach ends when work fails, and when the presence is lost, also while the sequence has no news.
+func TestAssignEachEndsInSilence(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		failed := errors.New("failed")
+		b := bubble.Client(t, c, "a")
+		sources := record.New(b, "sources", record.JSON[[]string]())
+		bubble.Must[backend.Version](t)(sources.Set(t.Context(), []string{"x"}))
+		for _, tt := range []struct {
+			what string
+			end  func() error // ends work, which then returns its error
+			want error
+		}{
+			{"work has failed", func() error { return failed }, failed},
+			{"the presence was lost", func() error { b.Expire(); return nil }, elect.ErrLost},
+		} {
+			p := join(t, b, "a", "")
+			ended := make(chan error, 1)
+			go func() {
+				ended <- p.AssignEach(t.Context(), listOf(sources), func(ctx context.Context, _ string, _ *elect.Term) error {
+					synctest.Wait() // the sequence waits for the next list
+					return tt.end()
+				})
+			}()
+			select {
+			case err := <-ended:
+				bubble.Want(t, err, tt.want)
+			case <-time.After(time.Hour):
+				t.Fatalf("%s, and AssignEach has not returned", tt.what)
+			}
+			leave(t, p)
+		}
 	})
 }
 
