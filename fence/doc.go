@@ -127,7 +127,7 @@
 // under "succession run". The status codes are those of a conditional request with If-Match
 // (RFC 9110, section 13.1.1; RFC 6585, section 3):
 //
-//	412 Precondition Failed      a larger token has been seen; the response has it as its Succession-Token
+//	412 Precondition Failed      a larger token has been seen: the Succession-Token of the response, 0 if not known
 //	428 Precondition Required    the request has no token, and its method is not safe
 //	400 Bad Request              the token is no number from 1 to 2^64-1 in decimal, or there are several
 //

@@ -10,7 +10,7 @@ import (
 )
 
 // Header is the request header in which a leader sends its token, in decimal. A response that
-// refuses a token has the largest token in it.
+// refuses a token has the largest token in it, or 0 if that is not known.
 const Header = "Succession-Token"
 
 // RequestToken returns the token of a request. Its error is an [ErrMissing], or an
@@ -30,13 +30,12 @@ func RequestToken(r *http.Request) (uint64, error) {
 // [ErrMissing], 400 for an [ErrInvalid], and 500 for all others, whose text it does not send.
 func Error(w http.ResponseWriter, err error) {
 	code := http.StatusInternalServerError
-	var stale *StaleError
+	stale := new(StaleError)
 	switch {
-	case errors.As(err, &stale):
+	case errors.Is(err, ErrStale):
+		errors.As(err, &stale)
 		code = http.StatusPreconditionFailed
-		if stale.Largest > 0 {
-			w.Header().Set(Header, strconv.FormatUint(stale.Largest, 10))
-		}
+		w.Header().Set(Header, strconv.FormatUint(stale.Largest, 10)) // also 0: without the header, Refused sees no refusal
 	case errors.Is(err, ErrMissing):
 		code = http.StatusPreconditionRequired
 	case errors.Is(err, ErrInvalid):

@@ -3,6 +3,7 @@ package fence_test
 import (
 	"bufio"
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io"
@@ -217,7 +218,8 @@ func TestError(t *testing.T) {
 		body    string
 	}{
 		{fmt.Errorf("save: %w", &fence.StaleError{Token: 5, Largest: 7}), 412, "7", "stale token 5: 7 has been seen"},
-		{&fence.StaleError{Token: 5}, 412, "", "stale token 5: a larger one has been seen"},
+		{fence.Updated(driver.RowsAffected(0), "accounts", 5), 412, "0", `stale token 5 for "accounts": a larger one has been seen`},
+		{fmt.Errorf("save: %w", fence.ErrStale), 412, "0", "save: stale token"},
 		{missing, 428, "", "request header Succession-Token"},
 		{invalid, 400, "", `invalid token "x"`},
 		{errors.New("pq: connection refused"), 500, "", "Internal Server Error"},
@@ -226,6 +228,9 @@ func TestError(t *testing.T) {
 		fence.Error(w, s.err)
 		if w.Code != s.code || w.Header().Get(fence.Header) != s.largest || !strings.Contains(w.Body.String(), s.body) {
 			t.Errorf("%v: %d, largest %q, %s", s.err, w.Code, w.Header().Get(fence.Header), w.Body)
+		}
+		if err := fence.Refused(w.Result()); (err != nil) != (s.code == 412) {
+			t.Errorf("%v: its sender is told %v", s.err, err)
 		}
 		if s.code == 500 && strings.Contains(w.Body.String(), "pq") {
 			t.Errorf("%v: the response says %s", s.err, w.Body)

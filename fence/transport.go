@@ -45,8 +45,8 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // Refused returns a [*StaleError] if the response says that the token of its request was
-// refused, and nil otherwise. A 412 without the largest token is not about tokens: services also
-// answer If-Match with 412.
+// refused, and nil otherwise. A 412 without the header is not about tokens: services also answer
+// If-Match with 412.
 func Refused(resp *http.Response) error {
 	if resp.StatusCode != http.StatusPreconditionFailed {
 		return nil
@@ -55,11 +55,13 @@ func Refused(resp *http.Response) error {
 	if len(values) != 1 {
 		return nil
 	}
-	largest, err := ParseToken(values[0])
-	if err != nil {
-		return nil
+	stale := new(StaleError)
+	if values[0] != "0" { // the largest is known
+		var err error
+		if stale.Largest, err = ParseToken(values[0]); err != nil {
+			return nil
+		}
 	}
-	stale := &StaleError{Largest: largest}
 	if resp.Request != nil {
 		stale.Token, _ = RequestToken(resp.Request) // 0 if a proxy of the sender has set it
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -127,22 +128,20 @@ func TestRefused(t *testing.T) {
 	for _, s := range []struct {
 		code    int
 		headers []string
-		largest uint64 // 0: not about tokens
+		want    error
 	}{
-		{412, []string{"7"}, 7},
-		{412, nil, 0},
-		{412, []string{"seven"}, 0},
-		{412, []string{"7", "9"}, 0},
-		{200, []string{"7"}, 0},
-		{428, []string{"7"}, 0},
+		{412, []string{"7"}, &fence.StaleError{Largest: 7}},
+		{412, []string{"0"}, &fence.StaleError{}},
+		{412, nil, nil}, // not about tokens
+		{412, []string{"seven"}, nil},
+		{412, []string{"00"}, nil},
+		{412, []string{"7", "9"}, nil},
+		{200, []string{"7"}, nil},
+		{428, []string{"7"}, nil},
 	} {
 		resp := &http.Response{StatusCode: s.code, Header: http.Header{fence.Header: s.headers}}
-		err := fence.Refused(resp)
-		if s.largest == 0 && err != nil {
-			t.Errorf("%d %q: %v", s.code, s.headers, err)
-		}
-		if s.largest > 0 {
-			wantStale(t, err, fence.StaleError{Largest: s.largest})
+		if err := fence.Refused(resp); !reflect.DeepEqual(err, s.want) {
+			t.Errorf("%d %q: %v, want %v", s.code, s.headers, err, s.want)
 		}
 	}
 }
