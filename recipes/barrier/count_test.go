@@ -58,6 +58,11 @@ func (s hookedSession) Put(ctx context.Context, name string, value []byte, cond 
 	return s.Session.Put(ctx, name, value, cond)
 }
 
+func (s hookedSession) JoinShared(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	s.before(memory.OpJoin)
+	return s.Session.JoinShared(ctx, line, value, record)
+}
+
 // once returns what calls f before the first call of op.
 func once(op memory.Op, f func()) func(memory.Op) {
 	done := false
@@ -74,6 +79,76 @@ func hookedEnters(t *testing.T, b *memory.Backend, n int, before func(memory.Op)
 	return start(t, b, func(ctx context.Context, k *call) (err error) {
 		k.in, err = barrier.NewDouble(view.Of(b, func(s backend.Session) backend.Session { return hookedSession{s, before} }), "start", n, nil).Enter(ctx)
 		return err
+	})
+}
+
+// pass has so many calls pass the barrier of 2 that the calls before them are forgotten.
+func pass(t *testing.T, c *memory.Coordinator) {
+	t.Helper()
+	b := bubble.Client(t, c, "others")
+	wait := func(ctx context.Context, _ *call) error { return barrier.New(b, "start", 2, nil).Wait(ctx) }
+	for range 128 {
+		passed(t, "another round", []*call{start(t, b, wait), start(t, b, wait)}, 0, 1)
+	}
+}
+
+// One whose session ends before it has joined passes with the next ones, however many have passed before it came.
+func TestNotCountedBeforeItJoins(t *testing.T) {
+	for name, at := range map[string]memory.Op{"when it comes": "", "when it joins": memory.OpJoin} {
+		t.Run(name, func(t *testing.T) {
+			bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+				pass(t, c)
+				waits(t, c, "a", 2)
+				waits(t, c, "b", 2) // the first calls are forgotten now
+				b := bubble.Client(t, c, "cut")
+				bubble.Must[backend.Session](t)(b.Session(t.Context()))
+				if at == "" {
+					b.Cut()
+				}
+				cut := hookedEnters(t, b, 2, once(at, b.Cut))
+				time.Sleep(2 * bubble.TTL)
+				b.Heal()
+				time.Sleep(bubble.TTL)
+				d := enters(t, c, "d", 2)
+				passed(t, "two have come", []*call{cut, d}, 0, 1)
+			})
+		})
+	}
+}
+
+// A losing session loses the answer to its first join, and removes the member that it finds.
+type losing struct {
+	backend.Session
+	joined, left func()
+	lost         *bool
+}
+
+func (s losing) JoinShared(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	j, err := s.Session.JoinShared(ctx, line, value, record)
+	if err != nil || *s.lost {
+		return j, err
+	}
+	*s.lost = true
+	s.joined()
+	if err := s.Leave(ctx, j.Member); err != nil {
+		return j, err
+	}
+	s.left()
+	return backend.Joined{}, backend.ErrUnavailable
+}
+
+// One that lost the answer to its join may have been counted, also if its session goes on.
+func TestCountedBeforeItKnowsThatItHasJoined(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		b, lost := bubble.Client(t, c, "a"), false
+		counted := func() { time.Sleep(time.Second) }
+		z := waits(t, c, "z", 2)
+		a := start(t, b, func(ctx context.Context, _ *call) error {
+			return barrier.New(view.Of(b, func(s backend.Session) backend.Session { return losing{s, counted, func() { pass(t, c) }, &lost} }), "start", 2, nil).Wait(ctx)
+		})
+		ends(t, a)
+		bubble.Want(t, a.err, elect.ErrLost)
+		passed(t, "two have come", []*call{z}, 0)
 	})
 }
 

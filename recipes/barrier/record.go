@@ -92,6 +92,17 @@ func (o opening) with(r round, line []backend.Member) opening {
 	return out
 }
 
+// largest returns the largest position of a call that was counted.
+func (o opening) largest() uint64 {
+	position := o.Forgotten
+	for _, r := range o.Rounds {
+		for _, p := range r {
+			position = max(position, p)
+		}
+	}
+	return position
+}
+
 // forgotten reports whether the call may have been counted in a round that was dropped.
 func (o opening) forgotten(p part) bool { return p.first != 0 && p.first <= o.Forgotten }
 
@@ -114,8 +125,8 @@ func (o opening) waiting(line []backend.Member) (out []backend.Member) {
 type part struct {
 	n  int    // the number of participants
 	id string // tells the call from all others; all members of the call, one after the other, have it
-	// first is 0 in the call's first member. Later members have the position of that one here, or 1
-	// if it is not known.
+	// first is 0 in the call's first member. Later members have the position of that one here. If it
+	// is not known, they have one that is not larger.
 	first uint64
 }
 

@@ -34,7 +34,7 @@ type participant struct {
 type session struct {
 	view.Shared
 	*participant
-	record backend.Record  // as last read; its Version is 0 before
+	record backend.Record  // as last read, before the join or later; its Version is 0 if it has to be read again
 	line   *backend.Line   // as last read; nil if it has to be read again
 	front  *backend.Member // the member to wait for; nil if this one counts
 }
@@ -154,19 +154,21 @@ func foreign(o backend.Member) error {
 	return fmt.Errorf("barrier: %w line %s: %s stands in it, which waits for no barrier; give the barrier a name beside which nothing else uses that line", backend.ErrInvalid, o.Line, o.Key)
 }
 
-// Join returns no place, because Ahead has to find that out. If the call has joined before, its new
-// member says so: the member that counts then knows whether the call may have been counted.
+// Join returns no place, because Ahead has to find that out. If the call may have joined before, its
+// new member says so: the member that counts then knows whether the call may have been counted.
+//
+// Join reads the record first. If the answer is lost, the member may have stood, and nobody knows
+// where. But it did not stand before those that the record names.
 func (s *session) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	open, err := s.open(ctx)
+	if err != nil {
+		return backend.Joined{}, err
+	}
 	if s.first != 0 {
 		value = strings.Replace(value, part{n: s.n, id: s.id}.String(), s.part.String(), 1)
 	}
 	j, err := view.Unplaced(s.Shared.Join(ctx, line, value, record))
-	switch {
-	case err == nil:
-		s.first = cmp.Or(s.first, j.Position)
-	case errors.Is(err, backend.ErrSessionEnded): // the member may have stood, and nobody knows at which position
-		s.first = cmp.Or(s.first, 1)
-	}
+	s.first = cmp.Or(s.first, j.Position, open.largest()+1)
 	return j, err
 }
 
