@@ -34,8 +34,9 @@ func (v *Value[T]) Follow(ctx context.Context) iter.Seq2[Entry[T], error] {
 			if err != nil || r.Version == 0 { // there was no change for a session time
 				return false, err
 			}
-			if r.Version < newest && s.Done() != refreshed {
-				// The server may lag behind what the last session has shown. After a refresh it does not: the record was deleted then.
+			if last != 0 && r.Version <= newest && s.Done() != refreshed {
+				// The server may lag behind what the last session has shown, also if that was the deletion of this state. After a refresh
+				// it does not: the record was deleted then.
 				if err = s.Refresh(ctx); err == nil {
 					refreshed = s.Done()
 				}
