@@ -66,13 +66,15 @@ func TestObserveDoesNotGoBack(t *testing.T) {
 		third := lead("c")
 		old.Store(&early)
 		step(third.Acknowledge)
+		latest := backend.Line{Members: c.Members("reports")}
+		step(third.Resign)
+		old.Store(&latest) // after nobody was first
 		time.Sleep(10 * ttl)
 		cancel()
 		<-end
 		if want := []string{"a false", "b false", "b true", "c false", "c true"}; !slices.Equal(seen, want) {
 			t.Errorf("seen were %q, want %q", seen, want)
 		}
-		step(third.Resign)
 	})
 }
 

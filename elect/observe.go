@@ -221,11 +221,11 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[State, error] {
 				return false, err
 			}
 			s = now
-			// A server that lags behind may show an earlier leader to the next session. It is true if the next look shows it again, after a
-			// change or a session time: an operator may have deleted the record with the fence, and its copy. To refresh the session
-			// and look at once would not do: the present state of a coordinator that was restored is an earlier one, and whoever
-			// was there before is told ErrReset instead, once a heartbeat has found that out.
-			earlier := !st.Vacant() && st.Leader.Token < newest && st != last
+			// A server that lags behind may show an earlier leader to the next session, also one that has gone since. It is true if
+			// the next look shows it again, after a change or a session time: an operator may have deleted the record with the fence,
+			// and its copy. To refresh the session and look at once would not do: the present state of a coordinator that was restored
+			// is an earlier one, and whoever was there before is told ErrReset instead, once a heartbeat has found that out.
+			earlier := !st.Vacant() && st != last && (st.Leader.Token < newest || st.Leader.Token == newest && last.Vacant())
 			if was := doubted; st != due.state && earlier && (was == nil || *was != st) {
 				doubted = &st
 				return false, nil
