@@ -190,6 +190,22 @@ func TestPool(t *testing.T) {
 	})
 }
 
+// A task that fails with an error without text has failed.
+func TestErrorWithoutText(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		p := task.NewPool(bubble.Client(t, c, "a"), "jobs", nil)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			ended <- p.Work(ctx, func(context.Context, *task.Task) (string, error) { return "", errors.New("") })
+		}()
+		_, err := p.Result(ctx, bubble.Must[uint64](t)(p.Submit(ctx, "letter")))
+		bubble.Want(t, err, task.ErrFailed)
+		cancel(errEnough)
+		bubble.Want(t, <-ended, errEnough)
+	})
+}
+
 // What a task costs from its assignment to its removal does not depend on how many wait, nor on how
 // many work; and it wakes its worker and the master alone.
 func TestCostOfPool(t *testing.T) {

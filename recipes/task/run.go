@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -116,9 +117,14 @@ func (r *Run) begin(ctx context.Context, id string) error {
 // failed tries to record the error with which the run has ended.
 func (r *Run) failed(ctx context.Context, why error) {
 	_ = r.update(ctx, func(p *progress) error {
-		p.Error = fmt.Sprintf("%.1000s", strings.ToValidUTF8(why.Error(), "?"))
+		p.Error = textOf(why)
 		return nil
 	})
+}
+
+// textOf returns what a record says of an error, which is never nothing: up to a thousand characters.
+func textOf(err error) string {
+	return cmp.Or(fmt.Sprintf("%.1000s", strings.ToValidUTF8(err.Error(), "?")), "an error without text")
 }
 
 // update changes the record on condition that it is as change has seen it, and that the machine

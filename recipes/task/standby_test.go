@@ -490,6 +490,16 @@ func TestStatusOfTheStopped(t *testing.T) {
 		if st := bubble.Must[[]task.Status](t)(f.console.Status(t.Context()))[1]; st.Error != "" || st.ID != "c" {
 			t.Errorf("while it runs again: %+v", st)
 		}
+
+		ok(t, f.console.Start(t.Context(), "three"))
+		textless := errors.New("")
+		d := f.stands("d", func(s *task.Standby, ctx context.Context) error {
+			return s.Hot(ctx, "three", func(context.Context, *task.Run) error { return textless })
+		})
+		bubble.Want(t, <-d.err, textless)
+		if st := f.status("three"); st.Error == "" {
+			t.Errorf("after a run that has failed with an error without text: %+v", st)
+		}
 	})
 }
 

@@ -149,7 +149,7 @@ func (p *Pool) resultOf(value string, err error, key, name string) []byte {
 		err = backend.CheckRecord(encode(r))
 	}
 	if err != nil {
-		r.Value, r.Failed = "", fmt.Sprintf("%.1000s", err.Error())
+		r.Value, r.Failed = "", textOf(err)
 	}
 	return encode(r)
 }
