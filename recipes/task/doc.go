@@ -27,7 +27,7 @@
 //	bus-run-users      -                        to run, and nobody runs it: m5 is about to
 //	bus-idle           m5  <-  m6  <-  m7       cold; m5 looks for a task, m6 and m7 wait behind it
 //
-//	bus-tasks/orders      {"state":"started","config":"..."}         Start, Stop, finished, Configure
+//	bus-tasks/orders      {"state":"started","starts":3,...}          Start, Stop, finished, Configure
 //	bus-position/orders   {"position":4711,"token":93,"id":"m1",...}  Commit
 //	bus-news              orders                                     the newest Start wakes m5
 //

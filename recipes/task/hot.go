@@ -64,11 +64,11 @@ func (s *Standby) lead(ctx context.Context, t *elect.Term, task string, waits bo
 	defer following.Wait()
 	defer cancel(nil)
 
-	started := make(chan string, 1) // has the configuration
+	started := make(chan definition, 1)
 	following.Go(func() { s.follow(alive, cancel, task, waits, started) })
 	r := &Run{Hold: recipes.NewHold(t), Task: task, ctx: alive, record: s.position(task)}
 	select {
-	case r.config = <-started:
+	case r.as = <-started:
 	case <-alive.Done():
 		return outcome(ctx, alive, t, nil)
 	}
@@ -88,19 +88,23 @@ func (s *Standby) lead(ctx context.Context, t *elect.Term, task string, waits bo
 	return outcome(ctx, alive, t, err)
 }
 
-// follow sends the configuration to started when the task is started. It calls cancel when the task
-// is stopped after that, or gets another configuration, or, if waits is false, when it is not
+// follow sends what the record says to started when the task is started. It calls cancel when the
+// task is stopped after that, or gets another configuration, or, if waits is false, when it is not
 // started.
-func (s *Standby) follow(ctx context.Context, cancel context.CancelCauseFunc, task string, waits bool, started chan<- string) {
-	var begun *string // the configuration with which the run has begun; nil before
+func (s *Standby) follow(ctx context.Context, cancel context.CancelCauseFunc, task string, waits bool, started chan<- definition) {
+	var begun *definition // with which the run has begun; nil before
 	for e, err := range record.New(s.b, s.definition(task), record.JSON[definition]()).Follow(ctx) {
 		switch {
 		case err == nil && e.Value.State == Started:
 			waits = false
-			if config := e.Value.Config; begun == nil {
-				begun = &config
-				started <- config
-			} else if *begun != config {
+			switch d := e.Value; {
+			case begun == nil:
+				begun = &d
+				started <- d
+			case d.Starts != begun.Starts: // it was stopped in between
+				cancel(ErrStopped)
+				return
+			case d != *begun:
 				cancel(ErrConfigured)
 				return
 			}
@@ -113,7 +117,8 @@ func (s *Standby) follow(ctx context.Context, cancel context.CancelCauseFunc, ta
 	}
 }
 
-// finish records that the task is finished, unless it was stopped meanwhile, or is to run with another configuration.
+// finish records that the task is finished, unless it was stopped meanwhile, also if it was started
+// again, or is to run with another configuration.
 func (s *Standby) finish(ctx context.Context, r *Run) error {
 	return insist(ctx, func() error {
 		got, err := r.Get(ctx, s.definition(r.Task))
@@ -121,7 +126,7 @@ func (s *Standby) finish(ctx context.Context, r *Run) error {
 			return guarded(r.Term(), err)
 		}
 		d, err := decode[definition](got)
-		if err != nil || d.State != Started || d.Config != r.config {
+		if err != nil || d != r.as {
 			return err
 		}
 		d.State = Finished

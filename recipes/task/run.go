@@ -26,8 +26,8 @@ type Run struct {
 	Task string
 
 	ctx    context.Context
-	config string
-	record string // the name of the record with the position
+	as     definition // what the record of the task says of this run
+	record string     // the name of the record with the position
 
 	mu  sync.Mutex
 	now progress
@@ -49,7 +49,7 @@ func (r *Run) Context() context.Context { return r.ctx }
 
 // Config returns the configuration of the task; see [Standby.Configure]. It stays the same for as
 // long as the run lasts.
-func (r *Run) Config() string { return r.config }
+func (r *Run) Config() string { return r.as.Config }
 
 // Check returns nil while the run may go on, and afterwards the cause of its context. It notices a
 // pause of the process that no timer has noticed yet, as [elect.Term.Check] does. It does not block.

@@ -72,6 +72,9 @@ var (
 type definition struct {
 	State  State  `json:"state"`
 	Config string `json:"config,omitempty"`
+	// Starts is how often the task was started. A machine that has heard of a Stop no sooner than of
+	// the Start behind it knows by this number that its run is to end.
+	Starts uint64 `json:"starts,omitempty"`
 }
 
 // Start says that the task is to run. It blocks for about three round trips, and while the
@@ -80,7 +83,13 @@ type definition struct {
 //
 // The name of a task is one segment of a name: see [backend.CheckName].
 func (s *Standby) Start(ctx context.Context, task string) error {
-	if err := s.set(ctx, task, Started); err != nil {
+	err := s.define(ctx, task, func(d *definition) {
+		if d.State != Started {
+			d.State = Started
+			d.Starts++
+		}
+	})
+	if err != nil {
 		return err
 	}
 	// The news wakes the machine that looks for a task to run.
@@ -93,10 +102,12 @@ func (s *Standby) Start(ctx context.Context, task string) error {
 	})
 }
 
-// Stop says that the task is not to run. The context of its run ends, with the cause [ErrStopped].
-// Stop does not wait for that: see [Standby.Status]. It blocks for about two round trips, and while
-// the coordinator cannot be reached it tries on until ctx ends.
-func (s *Standby) Stop(ctx context.Context, task string) error { return s.set(ctx, task, Stopped) }
+// Stop says that the task is not to run. The context of its run ends, with the cause [ErrStopped],
+// also if Start follows at once. Stop does not wait for that: see [Standby.Status]. It blocks for
+// about two round trips, and while the coordinator cannot be reached it tries on until ctx ends.
+func (s *Standby) Stop(ctx context.Context, task string) error {
+	return s.define(ctx, task, func(d *definition) { d.State = Stopped })
+}
 
 // Configure gives the task a configuration, which every run of it has ([Run.Config]): UTF-8 of at most
 // [backend.MaxRecord] / 8 bytes. It stays when the task is stopped and started. A run with another
@@ -128,10 +139,6 @@ func (s *Standby) Move(ctx context.Context, task string) (id string, err error) 
 	}
 	l, err := operate.New(s.b, s.line(task), s.o.ID).AskToResign(ctx, nil)
 	return l.ID, err
-}
-
-func (s *Standby) set(ctx context.Context, task string, to State) error {
-	return s.define(ctx, task, func(d *definition) { d.State = to })
 }
 
 // define writes the record of the task as change makes it, also over a record that cannot be

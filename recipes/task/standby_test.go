@@ -503,37 +503,93 @@ func TestStatusOfTheStopped(t *testing.T) {
 	})
 }
 
-// A deaf session is not told of changes of records.
-type deaf struct{ backend.Session }
-
-func (s deaf) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
-	if after == 0 {
-		return s.Session.Watch(ctx, name, after)
-	}
-	<-ctx.Done()
-	return backend.Record{}, context.Cause(ctx)
+// A deaf session is told of no change of a record until hear is closed.
+type deaf struct {
+	backend.Session
+	hear chan struct{} // nil: it is never closed
 }
 
-// A run that ends when its task has just got another configuration, of which it has not heard, does not finish that one.
-func TestConfiguredAsItEnds(t *testing.T) {
+func (s deaf) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
+	if after != 0 {
+		select {
+		case <-s.hear:
+		case <-ctx.Done():
+			return backend.Record{}, context.Cause(ctx)
+		}
+	}
+	return s.Session.Watch(ctx, name, after)
+}
+
+// A run that ends when its task has just got another configuration, or was stopped and started, of which it has not heard, does
+// not finish that one.
+func TestChangedAsItEnds(t *testing.T) {
+	for what, change := range map[string]func(context.Context, *task.Standby) error{
+		"configured":          func(ctx context.Context, s *task.Standby) error { return s.Configure(ctx, "orders", "two") },
+		"stopped and started": restart,
+	} {
+		t.Run(what, func(t *testing.T) {
+			bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+				f := newFloor(t, c)
+				ok(t, f.console.Configure(t.Context(), "orders", "one"))
+				ok(t, f.console.Start(t.Context(), "orders"))
+				ctx, cancel := context.WithCancelCause(t.Context())
+				time.AfterFunc(time.Minute, func() { cancel(errors.New("it was not run again")) })
+				var begun []string
+				s := task.NewStandby(view.Of(bubble.Client(t, c, "a"), func(s backend.Session) backend.Session { return deaf{Session: s} }), "bus", nil)
+				err := s.Hot(ctx, "orders", func(ctx context.Context, r *task.Run) error {
+					if begun = append(begun, r.Config()); len(begun) == 1 {
+						return change(ctx, f.console)
+					}
+					cancel(errEnough)
+					return nil
+				})
+				bubble.Want(t, err, errEnough)
+				if want := f.status("orders").Config; len(begun) != 2 || begun[1] != want {
+					t.Errorf("%v have begun, and the last is to be %q", begun, want)
+				}
+			})
+		})
+	}
+}
+
+func restart(ctx context.Context, s *task.Standby) error {
+	return errors.Join(s.Stop(ctx, "orders"), s.Start(ctx, "orders"))
+}
+
+// The run of a task that was stopped ends, also if its machine hears of that when the task is started again.
+func TestStoppedAndStartedUnheard(t *testing.T) {
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
-		f := newFloor(t, c)
-		ok(t, f.console.Configure(t.Context(), "orders", "one"))
+		f, hear := newFloor(t, c), make(chan struct{})
 		ok(t, f.console.Start(t.Context(), "orders"))
 		ctx, cancel := context.WithCancelCause(t.Context())
-		var begun []string
-		s := task.NewStandby(view.Of(bubble.Client(t, c, "a"), func(s backend.Session) backend.Session { return deaf{s} }), "bus", nil)
-		err := s.Hot(ctx, "orders", func(ctx context.Context, r *task.Run) error {
-			if begun = append(begun, r.Config()); len(begun) == 1 {
-				return f.console.Configure(ctx, "orders", "two")
-			}
-			cancel(errEnough)
-			return nil
-		})
-		bubble.Want(t, err, errEnough)
-		if !slices.Equal(begun, []string{"one", "two"}) {
-			t.Errorf("%v have begun", begun)
+		begun, ended, over := make(chan uint64, 10), make(chan error, 10), make(chan error, 1)
+		b := view.Of(bubble.Client(t, c, "a"), func(s backend.Session) backend.Session { return deaf{s, hear} })
+		go func() {
+			over <- task.NewStandby(b, "bus", nil).Hot(ctx, "orders", func(ctx context.Context, r *task.Run) error {
+				begun <- r.Token()
+				<-ctx.Done()
+				ended <- context.Cause(ctx)
+				return nil
+			})
+		}()
+		first := <-begun
+		ok(t, restart(t.Context(), f.console))
+		close(hear)
+		time.Sleep(3 * bubble.TTL)
+		if len(ended) != 1 || len(begun) != 1 {
+			t.Fatalf("%d runs have ended, and %d have begun after that; want 1 and 1", len(ended), len(begun))
 		}
+		bubble.Want(t, <-ended, task.ErrStopped)
+		if next := <-begun; next <= first {
+			t.Errorf("run %d follows run %d", next, first)
+		}
+		ok(t, f.console.Start(t.Context(), "orders")) // changes nothing
+		time.Sleep(3 * bubble.TTL)
+		if len(ended) > 0 {
+			t.Errorf("Start has ended a run: %v", <-ended)
+		}
+		cancel(errEnough)
+		bubble.Want(t, <-over, errEnough)
 	})
 }
 
