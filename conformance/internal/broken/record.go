@@ -67,7 +67,7 @@ var recordFlaws = []Flaw{
 		Name:    "counted writes",
 		Breaks:  "Records: versions count the writes since the record came into being, and begin again after its deletion",
 		Must:    "Records.versions",
-		May:     "Records.values Records.list Records.churn L7.foreign",
+		May:     "Records.values Records.list Records.list-churn Records.churn L7.foreign",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &countedWrites{s} },
 	},
 	{
