@@ -161,6 +161,10 @@ func (m *electing) Start(ctx context.Context) error {
 	}
 	won := make(chan outcome, 1)
 	go func() {
+		select {
+		case <-m.Manager.Elected(): // it has no election: all that needs no lead has begun, and the caches are filled
+		case <-inner.Done():
+		}
 		t, err := m.e.Campaign(inner)
 		won <- outcome{t, err}
 	}()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -70,6 +71,21 @@ func begin(t *testing.T, j *journal, id string, config *rest.Config, o manager.O
 	return x
 }
 
+// want awaits that these happen, one after the other, and nothing in between.
+func (j *journal) want(t *testing.T, lines ...string) {
+	t.Helper()
+	for _, line := range lines {
+		select {
+		case now := <-j.news:
+			if now != line {
+				t.Fatalf("what happened was %q, want %q", now, line)
+			}
+		case <-time.After(besideAgain):
+			t.Fatalf("no %q", line)
+		}
+	}
+}
+
 // always is a runnable that needs no lead.
 type always struct{ f func() }
 
@@ -89,19 +105,7 @@ func TestNewManager(t *testing.T) {
 	c := &contest{T: t, k: k}
 	config := c.config(k.Addrs()[0])
 	j := newJournal()
-	want := func(lines ...string) {
-		t.Helper()
-		for _, line := range lines {
-			select {
-			case now := <-j.news:
-				if now != line {
-					t.Fatalf("what happened was %q, want %q", now, line)
-				}
-			case <-time.After(besideAgain):
-				t.Fatalf("no %q", line)
-			}
-		}
-	}
+	want := func(lines ...string) { t.Helper(); j.want(t, lines...) }
 	end := func(x *operator) {
 		t.Helper()
 		x.stop()
@@ -128,6 +132,59 @@ func TestNewManager(t *testing.T) {
 	want("b ends", "old begins")
 	end(old)
 	want("old ends")
+}
+
+// A process stands in line only when its caches are filled, as with client-go's election: until then another one leads.
+func TestNewManagerFillsCachesFirst(t *testing.T) {
+	lane.All(t)
+	k := besideServer(t)
+	c := &contest{T: t, k: k}
+	config := c.config(k.Addrs()[0])
+	j := newJournal()
+	want := func(lines ...string) { t.Helper(); j.want(t, lines...) }
+	filled := make(chan struct{})
+	a := begin(t, j, "a", config, electing("caches"), func(config *rest.Config, o manager.Options) (manager.Manager, error) {
+		m, err := controllerruntime.NewManager(config, o)
+		if err != nil {
+			return nil, err
+		}
+		return m, m.Add(slowCache{filled: filled})
+	})
+	b := begin(t, j, "b", config, electing("caches"), controllerruntime.NewManager)
+	want("b is there", "b begins")
+	close(filled)
+	want("a is there")
+	b.stop()
+	want("b ends", "a begins")
+	a.stop()
+	want("a ends")
+	for _, x := range []*operator{a, b} {
+		if err := <-x.end; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// slowCache is a cache that is filled later.
+type slowCache struct {
+	cache.Cache
+	filled chan struct{}
+}
+
+func (s slowCache) GetCache() cache.Cache { return s }
+
+func (slowCache) Start(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
+func (s slowCache) WaitForCacheSync(ctx context.Context) bool {
+	select {
+	case <-s.filled:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // A manager that has lost the lead stops, and says so.
