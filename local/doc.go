@@ -141,7 +141,8 @@
 // and may lead in a new folder. So the session ends with [backend.ErrSessionEnded]. The session
 // checks that in each call, also in [backend.Session] Err, and otherwise once a second. The next
 // session opens the folder that is then at the path, and checks it as the first one did. It refuses
-// a folder that belongs to another user than before.
+// a folder that belongs to another user than before. In a container the path leads to the folder that was mounted
+// there, wherever that is moved: nothing ends the session then, unless the folder is removed.
 //
 // Once a second the session also checks that the FIFO of each member that is first is still at its
 // path: that ends the term if the election's own folder was moved. None of this takes a descriptor,

@@ -6,10 +6,12 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -169,6 +171,48 @@ func WithoutInotify(t *testing.T) {
 }
 
 func noInotify() (*inotify, error) { return nil, unix.EMFILE }
+
+// Heard returns the events that the backend has asked the kernel for, of a folder (proc_pid_fdinfo(5)).
+func Heard(t *testing.T, b *Backend, folder string) (mask uint32) {
+	t.Helper()
+	var is unix.Stat_t
+	if err := unix.Stat(folder, &is); err != nil {
+		t.Fatal(err)
+	}
+	err := b.watches.inotify.control(func(fd int) error {
+		info, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", fd))
+		for line := range strings.Lines(string(info)) {
+			var wd, dev, of uint32
+			var ino uint64
+			if _, bad := fmt.Sscanf(line, "inotify wd:%x ino:%x sdev:%x mask:%x", &wd, &ino, &dev, &of); bad == nil && ino == is.Ino {
+				mask = of
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mask
+}
+
+// Adds watches a folder for removals, for all, for removals again, and for all again, and returns whether it was watched so before.
+func Adds(t *testing.T, folder string) (same []bool) {
+	t.Helper()
+	i, err := openInotify()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer i.close()
+	for _, of := range []uint32{unix.IN_DELETE, told, unix.IN_DELETE, told} {
+		was, err := i.add(folder, of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same = append(same, was)
+	}
+	return same
+}
 
 // StallInotify has the backend take no event of inotify until goOn is called.
 func StallInotify(b *Backend) (goOn func()) {

@@ -119,6 +119,8 @@ func (f *folder) check(t *top, fd int) (err error) {
 		return fmt.Errorf("%w: %s %s", backend.ErrDenied, f.path, why)
 	}
 	switch {
+	case is.Nlink == 0:
+		return fmt.Errorf("%w folder %s: it %s", backend.ErrInvalid, f.path, removedBelow)
 	case t.perm&0o002 != 0:
 		return refuse("is open to everybody's writing; use a folder of your own, or chmod o-w it")
 	case f.own && t.uid != me:
@@ -247,6 +249,9 @@ func makeStep(at int, path, step string) (fd int, err error) {
 	return fd, nil
 }
 
+// removedBelow is what has happened to a folder that is at its path and has no name any more.
+const removedBelow = "was removed where it is mounted from; if this is a container, start it anew"
+
 // moved returns nil as long as the path leads to the folder that is open. Otherwise the folder was moved
 // or removed, or something was mounted over it or above: others do not find the members that stand in it,
 // and may lead in another folder at the same path. It needs no descriptor. If the path cannot be
@@ -268,6 +273,9 @@ func (f *folder) moved() error {
 		return nil
 	}
 	if present.Dev == t.dev && present.Ino == t.ino {
+		if present.Nlink == 0 {
+			return why("it " + removedBelow)
+		}
 		return nil
 	}
 	// On overlayfs the number of a folder that is open may change.

@@ -16,8 +16,14 @@ import (
 type inotify struct {
 	file    *os.File
 	mu      sync.Mutex
-	watches map[string]int   // by path
-	paths   map[int][]string // by watch
+	watches map[string]watching // by path
+	paths   map[int][]string    // by watch
+}
+
+// A watching is a watch of a path, and which changes it tells of at least.
+type watching struct {
+	watch int
+	of    uint32
 }
 
 // told are the changes that count. Those of a folder's own place do not end its watch, as it may be moved back.
@@ -30,7 +36,7 @@ var openInotify = func() (*inotify, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("inotify_init1", err)
 	}
-	return &inotify{file: os.NewFile(uintptr(fd), "inotify"), watches: make(map[string]int), paths: make(map[int][]string)}, nil
+	return &inotify{file: os.NewFile(uintptr(fd), "inotify"), watches: make(map[string]watching), paths: make(map[int][]string)}, nil
 }
 
 // control calls fn with the descriptor, which stays open meanwhile.
@@ -45,12 +51,13 @@ func (i *inotify) control(fn func(fd int) error) error {
 	return err
 }
 
-// add watches what is at the path. same says that this has been watched since an earlier call for the path. If it has not, what that
-// call has watched is watched no longer, and what would have been told must be looked for. One call is made at a time.
-func (i *inotify) add(path string) (same bool, err error) {
+// add watches what is at the path for such changes. same says that it has been watched for them since an earlier call for the path. If
+// it has not, what would have been told must be looked for, and if that call has watched something else, that is watched no longer. One
+// call is made at a time.
+func (i *inotify) add(path string, of uint32) (same bool, err error) {
 	var w int
 	err = i.control(func(fd int) (err error) { // this may wait for the disk, so nobody waits for it
-		w, err = unix.InotifyAddWatch(fd, path, told)
+		w, err = unix.InotifyAddWatch(fd, path, of|unix.IN_MASK_ADD)
 		return err
 	})
 	if err != nil {
@@ -58,11 +65,13 @@ func (i *inotify) add(path string) (same bool, err error) {
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if old, known := i.watches[path]; known && old == w {
-		return true, nil
+	old, known := i.watches[path]
+	if known && old.watch == w {
+		i.watches[path] = watching{w, old.of | of}
+		return old.of&of == of, nil
 	}
 	i.forget(path)
-	i.watches[path], i.paths[w] = w, append(i.paths[w], path)
+	i.watches[path], i.paths[w] = watching{w, of}, append(i.paths[w], path)
 	return false, nil
 }
 
@@ -75,10 +84,11 @@ func (i *inotify) remove(path string) {
 
 // forget is remove for a caller that holds the lock.
 func (i *inotify) forget(path string) {
-	w, known := i.watches[path]
+	old, known := i.watches[path]
 	if !known {
 		return
 	}
+	w := old.watch
 	delete(i.watches, path)
 	i.paths[w] = slices.DeleteFunc(i.paths[w], func(other string) bool { return other == path })
 	if len(i.paths[w]) == 0 {

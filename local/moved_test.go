@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -105,6 +106,63 @@ func covered(s backend.Session) error {
 		return fmt.Errorf("WatchPlace: %w", err)
 	}
 	fmt.Println("told")
+	return nil
+}
+
+// TestRemovedWhereMountedFrom says that who uses a folder that is mounted from elsewhere, as in a container, is told that it was removed
+// there: nothing can be made in it any more.
+func TestRemovedWhereMountedFrom(t *testing.T) {
+	p := startMounting(t, "removed", filepath.Join(t.TempDir(), "top"))
+	p.say(t, "told")
+	p.say(t, "refused")
+}
+
+func removed(b *local.Backend) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	dir := os.Getenv(dirVar)
+	from := dir + "-host"
+	if err := errors.Join(b.Close(), os.Mkdir(from, 0o700), os.Mkdir(dir, 0o700), syscall.Mount(from, dir, "", syscall.MS_BIND, "")); err != nil {
+		return err
+	}
+	b, err := local.New(dir, nil)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	s, err := b.Session(ctx)
+	if err != nil {
+		return err
+	}
+	m, err := s.Join(ctx, "e", "", "")
+	if err != nil {
+		return err
+	}
+	p, err := s.Ahead(ctx, m.Member)
+	if err != nil || !p.First {
+		return fmt.Errorf("%+v, %w", p, err)
+	}
+	told := begin(func() error { return s.WatchPlace(ctx, m.Member, &p) })
+	if err := errors.Join(os.RemoveAll(from), os.Mkdir(from, 0o700)); err != nil {
+		return err
+	}
+	if err := <-told; err == nil || ctx.Err() != nil {
+		return fmt.Errorf("WatchPlace: %w", err)
+	}
+	fmt.Println("told")
+	for {
+		s, err := b.Session(ctx)
+		if err == nil {
+			_, err = s.Join(ctx, "e", "", "")
+		}
+		if errors.Is(err, backend.ErrInvalid) && strings.Contains(err.Error(), "was removed where it is mounted from") {
+			break
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("Join: %w", err)
+		}
+	}
+	fmt.Println("refused")
 	return nil
 }
 

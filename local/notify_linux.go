@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/succession-dev/succession/backend/kit"
 )
 
@@ -40,6 +42,7 @@ type notifier struct {
 	due    bool                       // the unused paths must be removed
 	poked  bool                       // run will be told so
 	blind  int                        // number of subscriptions without inotify
+	warned bool                       // the log says so
 	poke   bell                       // unused or blind has changed
 	stop   chan struct{}              // nil unless run runs
 	ends   sync.WaitGroup             // run and what it reads
@@ -69,6 +72,18 @@ func newNotifier(logger *slog.Logger) *notifier {
 // after watch has returned. wake must not block. watch does not fail: without inotify, wake is
 // called once a second.
 func (n *notifier) watch(path string, wake func()) (stop func()) {
+	return n.subscribe(path, told, path, wake)
+}
+
+// watchRemoval has those who watch the folder at path woken when it is removed, also if somebody has it open: then only the folder above
+// tells of that.
+func (n *notifier) watchRemoval(path string) (stop func()) {
+	return n.subscribe(filepath.Dir(path), unix.IN_DELETE, path, func() {})
+}
+
+// subscribe calls wake whenever one of the changes at the path is told. If it cannot be watched, those who wait for the path whom are
+// woken once a second.
+func (n *notifier) subscribe(path string, of uint32, whom string, wake func()) (stop func()) {
 	n.adding.Lock()
 	defer n.added()
 	sub := &subscription{wake: wake}
@@ -82,11 +97,11 @@ func (n *notifier) watch(path string, wake func()) (stop func()) {
 	n.subs[path] = append(others, sub)
 	n.mu.Unlock()
 
-	same, err := n.add(path)
+	same, err := n.add(path, of)
 	if !same && err == nil && len(others) > 0 {
 		n.wake(path) // they wait for changes of what was there before
 	}
-	n.refuse(path, err)
+	n.refuse(whom, err)
 	return func() { n.unwatch(path, sub) }
 }
 
@@ -95,7 +110,7 @@ func (n *notifier) watch(path string, wake func()) (stop func()) {
 func (n *notifier) isWatched(path string) bool {
 	n.adding.Lock()
 	defer n.added()
-	same, err := n.add(path)
+	same, err := n.add(path, told)
 	if !same && err == nil {
 		n.wake(path)
 	}
@@ -117,21 +132,26 @@ func (n *notifier) refuse(path string, err error) {
 		}
 	}
 	n.blind += newly
+	warned := n.warned
+	n.warned = n.warned || newly > 0
 	n.mu.Unlock()
 	if newly == 0 {
 		return
 	}
+	n.poke.ring()
+	if warned { // who looks again and again would say it each time
+		return
+	}
 	n.logger.Warn("no inotify watch; looking once a second instead (raise fs.inotify.max_user_instances or max_user_watches)",
 		"path", path, "error", err)
-	n.poke.ring()
 }
 
 // add watches what is at a path; see [inotify.add]. The caller holds adding.
-func (n *notifier) add(path string) (same bool, err error) {
+func (n *notifier) add(path string, of uint32) (same bool, err error) {
 	if n.inotify == nil {
 		return false, n.refused
 	}
-	return n.inotify.add(path)
+	return n.inotify.add(path, of)
 }
 
 // added is called at the end of watch and isWatched.

@@ -20,5 +20,6 @@ type Options struct {
 
 // DefaultDir returns the folder that Open takes if the URL names none:
 // /var/tmp/succession-UID. It does not depend on the environment, so that a user's shells,
-// services and cron jobs use the same folder, and it outlives a reboot.
+// services and cron jobs use the same folder, and it outlives a reboot. A container, and a unit of systemd
+// with PrivateTmp= or DynamicUser=, has a /var/tmp of its own: name a folder there.
 func DefaultDir() string { return "/var/tmp/succession-" + strconv.Itoa(os.Geteuid()) }

@@ -61,6 +61,8 @@ func play(role string) int {
 			return umask(s)
 		case "covered":
 			return covered(s)
+		case "removed":
+			return removed(b)
 		case "read-only":
 			return readOnly(b)
 		}

@@ -194,8 +194,9 @@ func (s *session) followFolder(ctx context.Context, name string, bell bell, chec
 		return false, err
 	}
 	defer s.b.watches.watch(watched, bell.ring)()
-	// Of a folder that somebody has open, only the one above tells that it is removed.
-	defer s.b.watches.watch(filepath.Dir(watched), func() {})()
+	if strings.HasPrefix(watched, s.dir.path+"/") { // whether the top folder is where it was is looked at all the time
+		defer s.b.watches.watchRemoval(watched)()
+	}
 	if next := below(watched, s.dir.of(name)); next != watched {
 		defer s.b.watches.watch(next, bell.ring)()
 	}
