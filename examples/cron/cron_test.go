@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -24,27 +25,44 @@ func TestMain(m *testing.M) {
 // A host dies while it runs the command. The next one runs it again, and then nobody does.
 func TestCron(t *testing.T) {
 	url := "local:" + t.TempDir()
-	first := start(t, url, "sh", "-c", "echo runs; exec sleep 1000")
+	first := start(t, url, "nightly", "sh", "-c", "echo runs; exec sleep 1000")
 	first.says(t, "runs")
-	second := start(t, url, "sh", "-c", "echo runs again")
+	second := start(t, url, "nightly", "sh", "-c", "echo runs again")
 	if err := syscall.Kill(-first.Process.Pid, syscall.SIGKILL); err != nil { // with its command, as machines die
 		t.Fatal(err)
 	}
 	second.says(t, "runs again")
 	second.ends(t)
-	third := start(t, url, "sh", "-c", "echo runs a third time")
+	third := start(t, url, "nightly", "sh", "-c", "echo runs a third time")
 	third.says(t, "nightly: done for ")
 	third.ends(t)
+}
+
+// -wait bounds how long a host stands by, and not how long its command runs.
+func TestCronWaits(t *testing.T) {
+	url := "local:" + t.TempDir()
+	leave := filepath.Join(t.TempDir(), "leave")
+	first := start(t, url, "-wait", "200ms", "nightly", "sh", "-c", "echo runs; while [ ! -e "+leave+" ]; do sleep 0.01; done; echo ran")
+	first.says(t, "runs")
+	second := start(t, url, "-wait", "200ms", "nightly", "echo", "must not run")
+	if err := second.Wait(); err == nil {
+		t.Error("a host that has waited in vain has not failed")
+	}
+	if err := os.WriteFile(leave, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	first.says(t, "ran")
+	first.ends(t)
 }
 
 // A command that fails is not written down as done.
 func TestCronTriesAgain(t *testing.T) {
 	url := "local:" + t.TempDir()
-	first := start(t, url, "false")
+	first := start(t, url, "nightly", "false")
 	if err := first.Wait(); err == nil {
 		t.Error("the command failed, and cron did not")
 	}
-	second := start(t, url, "sh", "-c", "echo runs")
+	second := start(t, url, "nightly", "sh", "-c", "echo runs")
 	second.says(t, "runs")
 	second.ends(t)
 }
@@ -54,11 +72,11 @@ type host struct {
 	out *bufio.Scanner
 }
 
-// start starts cron with the command on a host, in a process group of its own.
-func start(t *testing.T, url string, command ...string) host {
+// start starts cron with the arguments on a host, in a process group of its own.
+func start(t *testing.T, url string, args ...string) host {
 	t.Helper()
 	const decade = "87600h" // none begins during the test
-	h := host{Cmd: exec.Command(os.Args[0], append([]string{"-url", url, "-every", decade, "nightly"}, command...)...)}
+	h := host{Cmd: exec.Command(os.Args[0], append([]string{"-url", url, "-every", decade}, args...)...)}
 	h.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	h.Stderr = os.Stderr
 	r, w, err := os.Pipe()

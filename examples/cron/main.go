@@ -41,16 +41,16 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: cron [flags] NAME CMD [ARG...]")
 		os.Exit(2)
 	}
-	ctx, cancel = context.WithTimeoutCause(ctx, *wait, errors.New("another host was at it for longer than -wait"))
-	defer cancel()
-	if err := once(ctx, *url, flag.Arg(0), time.Now().Truncate(*every), flag.Args()[1:]); err != nil {
+	ctx, giveUp := context.WithCancelCause(ctx)
+	standby := time.AfterFunc(*wait, func() { giveUp(errors.New("another host was at it for longer than -wait")) })
+	if err := once(ctx, standby, *url, flag.Arg(0), time.Now().Truncate(*every), flag.Args()[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "cron:", err)
 		os.Exit(1)
 	}
 }
 
-// once runs the command for the time at, unless that was done.
-func once(ctx context.Context, url, name string, at time.Time, command []string) error {
+// once runs the command for the time at, unless that was done. standby ends the wait for that, and not the command.
+func once(ctx context.Context, standby *time.Timer, url, name string, at time.Time, command []string) error {
 	b, err := succession.Open(url)
 	if err != nil {
 		return err
@@ -58,6 +58,9 @@ func once(ctx context.Context, url, name string, at time.Time, command []string)
 	defer b.Close()
 	last := record.New(b, name+"-last", record.JSON[time.Time]())
 	return elect.New(b, name, nil).Run(ctx, func(ctx context.Context, t *elect.Term) error {
+		if !standby.Stop() {
+			return context.Cause(ctx)
+		}
 		e, err := last.Get(ctx)
 		if err != nil {
 			return err
@@ -66,7 +69,7 @@ func once(ctx context.Context, url, name string, at time.Time, command []string)
 			fmt.Printf("%s: done for %s\n", name, at.UTC().Format(time.DateTime))
 			return nil
 		}
-		cmd := exec.CommandContext(ctx, command[0], command[1:]...) // ends with the term
+		cmd := exec.CommandContext(ctx, command[0], command[1:]...) // ends with the term; what it has started does not, as under "succession run"
 		cmd.Env = append(os.Environ(), fmt.Sprint("SUCCESSION_TOKEN=", t.Token()))
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 		if err := cmd.Run(); err != nil {
