@@ -81,7 +81,7 @@ func newClient(life context.Context, cfg *api.Config, o *Options, token *securit
 		if token != nil {
 			own.HttpClient.Transport = authorized{own.HttpClient.Transport, token}
 		}
-		own.HttpClient.Transport = consistently{bounded{leaving{own.HttpClient.Transport, last}}}
+		own.HttpClient.Transport = certainly{consistently{bounded{leaving{own.HttpClient.Transport, last}}}}
 		*to = made
 		if to == &c.urgent {
 			c.anew = own.HttpClient.CloseIdleConnections
@@ -129,7 +129,7 @@ func consistent(ctx context.Context) context.Context {
 }
 
 func (t consistently) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.Context().Value(consistentKey{}) != nil {
+	if waitsForLog(req.Context()) {
 		req = req.Clone(req.Context())
 		if req.URL.RawQuery != "" {
 			req.URL.RawQuery += "&"

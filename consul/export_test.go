@@ -71,9 +71,9 @@ func OnRequest(b *Backend, f func(*http.Request)) {
 // the first.
 func Tap(b *Backend, f func(req *http.Request, next http.RoundTripper) (*http.Response, error)) {
 	for _, h := range b.c.https {
-		t := h.Transport.(consistently)
+		t := h.Transport.(certainly).RoundTripper.(consistently)
 		t.RoundTripper = tap{t.RoundTripper, f}
-		h.Transport = t
+		h.Transport = certainly{t}
 	}
 }
 

@@ -92,7 +92,10 @@ func (c *client) renew(ctx context.Context, id string) (*api.SessionEntry, error
 func (c *client) knows(ctx context.Context, id string) (bool, error) {
 	q := (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx)
 	entry, meta, err := c.urgent.Session().Info(id, q)
-	return entry != nil, c.queried(meta, err)
+	if err = c.queried(meta, err); err == nil && meta.ResultsFilteredByACLs {
+		err = c.denied("the token may not see session " + id)
+	}
+	return entry != nil, err
 }
 
 // destroy ends the session of Consul. Consul answers true also if there is none.

@@ -1,0 +1,92 @@
+package consul
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/succession-dev/succession/backend/kit"
+)
+
+// certainly sends a request that was denied a second time, after Consul's leader has read its log. A server that has only just
+// become the leader may not have done so. It then knows neither the tokens nor the policies from the rest of the log, and denies
+// what they allow. A request that was denied has done nothing, so it may be sent again.
+type certainly struct{ http.RoundTripper }
+
+func (t certainly) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := t.RoundTripper.RoundTrip(req)
+	if err != nil || waitsForLog(req.Context()) {
+		return resp, err
+	}
+	if denied, err := denies(req, resp); err != nil {
+		return nil, err
+	} else if !denied {
+		return resp, nil
+	}
+	_, _ = io.Copy(io.Discard, resp.Body) // so that the connection can be used again
+	resp.Body.Close()
+	if err := t.awaitLog(req); err != nil {
+		return nil, fmt.Errorf("Consul denies it, and may not have read its log yet: %w", err)
+	}
+	again := req.Clone(req.Context())
+	if req.GetBody != nil {
+		if again.Body, err = req.GetBody(); err != nil {
+			return nil, err
+		}
+	}
+	return t.RoundTripper.RoundTrip(again)
+}
+
+// waitsForLog reports whether a request with this context is a consistent transaction of reads: it waits until Consul's leader has read
+// its log, and then looks at the token (agent/consul/txn_endpoint.go, Read). All other requests look at the token first.
+func waitsForLog(ctx context.Context) bool { return ctx.Value(consistentKey{}) != nil }
+
+// awaitLog sends such a transaction, which is empty. Any answer will do, also one that denies it.
+func (t certainly) awaitLog(req *http.Request) error {
+	u := *req.URL
+	before, _, _ := strings.Cut(u.Path, "/v1/")
+	u.Path, u.RawPath = before+"/v1/txn", ""
+	u.RawQuery = url.Values{"dc": req.URL.Query()["dc"]}.Encode()
+	read, err := http.NewRequestWithContext(consistent(req.Context()), http.MethodPut, u.String(), strings.NewReader("[]"))
+	if err != nil {
+		return err
+	}
+	read.Host, read.Header = req.Host, req.Header.Clone()
+	resp, err := t.RoundTripper.RoundTrip(read)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	switch resp.StatusCode {
+	case http.StatusOK, http.StatusConflict, http.StatusForbidden:
+		return nil
+	}
+	return fmt.Errorf("%d %s", resp.StatusCode, kit.Clip(string(body)))
+}
+
+func (t certainly) CloseIdleConnections() { closeIdle(t.RoundTripper) }
+
+// denies reports whether the answer denies the request, or leaves out what the token may not see. It does not matter what the answer
+// to a blocking query leaves out, because the caller then reads again. The body of the answer can still be read.
+func denies(req *http.Request, resp *http.Response) (bool, error) {
+	switch resp.StatusCode {
+	case http.StatusOK:
+		return resp.Header.Get("X-Consul-Results-Filtered-By-ACLs") == "true" && !req.URL.Query().Has("index"), nil
+	case http.StatusForbidden:
+		return true, nil
+	case http.StatusConflict: // of a transaction, whose errors say why
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		resp.Body = io.NopCloser(bytes.NewReader(body))
+		return bytes.Contains(body, []byte(textDenied)), err
+	}
+	return false, nil
+}

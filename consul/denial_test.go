@@ -1,0 +1,133 @@
+package consul_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
+	"github.com/succession-dev/succession/consul"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
+)
+
+// made is an answer of Consul's that a test makes up.
+func made(req *http.Request, status int, body string, headers ...string) *http.Response {
+	h := http.Header{"X-Consul-Index": {"1"}, "X-Consul-Knownleader": {"true"}, "X-Consul-Lastcontact": {"0"}}
+	for i := 0; i < len(headers); i += 2 {
+		h.Set(headers[i], headers[i+1])
+	}
+	return &http.Response{StatusCode: status, Status: strconv.Itoa(status), Header: h, Body: io.NopCloser(strings.NewReader(body)), Request: req}
+}
+
+// A server that has just become the leader denies everything until it has read its log, for which consistent transactions wait.
+// That ends nothing, and no call fails.
+func TestDeniedForAWhile(t *testing.T) {
+	t.Parallel()
+	addr := server(t)
+	const (
+		noToken   = "ACL not found"
+		bootstrap = "ACL system must be bootstrapped before making any requests that require authorization: ACL not found"
+		noPolicy  = "Permission denied: token with AccessorID 'x' lacks permission 'key:write' on \\\"x\\\""
+	)
+	for name, young := range map[string]func(req *http.Request) *http.Response{
+		"no token":  func(req *http.Request) *http.Response { return made(req, http.StatusForbidden, noToken) },
+		"no tokens": func(req *http.Request) *http.Response { return made(req, http.StatusForbidden, bootstrap) },
+		"no policy": func(req *http.Request) *http.Response {
+			switch _, lists := req.URL.Query()["keys"]; {
+			case req.URL.Path == "/v1/txn":
+				return made(req, http.StatusConflict, `{"Results":null,"Errors":[{"OpIndex":0,"What":"`+noPolicy+`"}]}`)
+			case lists:
+				return made(req, http.StatusOK, "[]", "X-Consul-Results-Filtered-By-ACLs", "true")
+			}
+			return made(req, http.StatusForbidden, noPolicy)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, line := open(t, addr, &consul.Options{TTL: time.Hour}), coordtest.Name(t)
+			var unread atomic.Bool
+			read := make(chan struct{}, 1)
+			var denied, busy atomic.Int64 // how often it has denied something, and how often it gives up to wait for its log
+			consul.Tap(b, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+				switch {
+				case !unread.Load() || kindOf(req) == "leader":
+				case req.URL.Path != "/v1/txn" || !req.URL.Query().Has("consistent"):
+					denied.Add(1)
+					return young(req), nil
+				case busy.Add(-1) >= 0:
+					return made(req, http.StatusInternalServerError, "Not ready to serve consistent reads"), nil
+				default:
+					unread.Store(false)
+					kit.Notify(read)
+				}
+				return next.RoundTrip(req)
+			})
+			begins := func(what string, call func(ctx context.Context) error) {
+				t.Helper()
+				select {
+				case <-read:
+				default:
+				}
+				denied.Store(0)
+				unread.Store(true)
+				if err := call(within(t, time.Minute)); err != nil || denied.Load() == 0 {
+					t.Errorf("%s: %v, and it was denied %d times", what, err, denied.Load())
+				}
+			}
+			var s backend.Session
+			var m backend.Member
+			busy.Store(2)
+			begins("Session", func(ctx context.Context) (err error) { s, err = b.Session(ctx); return err })
+			if s == nil {
+				return
+			}
+			begins("Join", func(ctx context.Context) error {
+				j, err := s.Join(ctx, line, "x", "")
+				m = j.Member
+				return err
+			})
+			begins("Renew", func(context.Context) error { return consul.Renew(s) })
+			begins("Put", func(ctx context.Context) error {
+				_, err := s.Put(ctx, line+".data/x", []byte("x"), &backend.If{Member: m})
+				return err
+			})
+			begins("Get", func(ctx context.Context) error {
+				r, err := s.Get(ctx, line+".data/x")
+				if err == nil && string(r.Value) != "x" {
+					err = errors.New("it is " + string(r.Value))
+				}
+				return err
+			})
+			begins("List", func(ctx context.Context) error {
+				names, err := s.List(ctx, line+".data")
+				if err == nil && len(names) != 1 {
+					err = errors.New("it is incomplete")
+				}
+				return err
+			})
+			left := make(chan error, 1)
+			begins("Gone", func(ctx context.Context) error {
+				go func() { left <- s.Gone(t.Context(), m) }()
+				select {
+				case <-read:
+				case <-ctx.Done():
+				}
+				return context.Cause(ctx)
+			})
+			begins("Leave", func(ctx context.Context) error { return s.Leave(ctx, m) })
+			if err := <-left; err != nil {
+				t.Errorf("Gone: %v", err)
+			}
+			if err := s.Err(); err != nil {
+				t.Errorf("the session has ended: %v", err)
+			}
+		})
+	}
+}
