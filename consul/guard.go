@@ -22,9 +22,15 @@ type waiter struct {
 	lost context.CancelCauseFunc // ends the call of a first member that has gone; nil for others
 }
 
+// enlist adds the waiter. It wakes the waiter if that would not be told any more, because one of its members has already left or, if it
+// is the one in front, was pinned.
 func (s *session) enlist(w *waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	left := func(key string, m backend.Member) bool { return s.owns(m) && s.members[key].position != m.Position }
+	if left(w.own, w.m) || left(w.key, w.watched) || w.key != w.own && s.members[w.key].pinned && !w.watched.Pinned {
+		kit.Notify(w.wake)
+	}
 	s.waiters[w.own] = append(s.waiters[w.own], w)
 	if w.key != w.own {
 		s.waiters[w.key] = append(s.waiters[w.key], w)

@@ -9,6 +9,7 @@ type standing struct {
 	front    *front     // nil until it is known
 	marks    bool       // the line is long: see [session.removal]
 	leaves   bool       // Leave has been called
+	pinned   bool       // Pin has pinned it
 	doubtful bool       // another request to create it may be under way
 	unseen   kit.Denial // of watches of the member, and of looks where it stands
 }

@@ -59,8 +59,13 @@ func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, a
 			// Something has changed since it was read.
 		}
 	})
-	if err == nil && !stands {
-		err = s.missing(ctx, m)
+	switch {
+	case err != nil:
+		return err
+	case !stands:
+		return s.missing(ctx, m)
 	}
-	return err
+	s.know(key, m.Position, func(at *standing) { at.pinned = true })
+	s.tell(key)
+	return nil
 }

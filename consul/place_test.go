@@ -277,6 +277,60 @@ func TestWatchPlaceOfASealedElection(t *testing.T) {
 	}
 }
 
+// Who waits behind a member of its own session, and is not the heir, has no query: it is told by the session, also of what has happened
+// since it looked where it stands.
+func TestToldByItsSession(t *testing.T) {
+	t.Parallel()
+	addr := server(t)
+	sealed := backend.Header{Sealed: "etcd://h1:2379"}
+	for what, does := range map[string]func(s backend.Session, ahead, m backend.Member) error{
+		"the one in front has left":   func(s backend.Session, ahead, _ backend.Member) error { return s.Leave(t.Context(), ahead) },
+		"it has left itself":          func(s backend.Session, _, m backend.Member) error { return s.Leave(t.Context(), m) },
+		"the one in front was pinned": func(s backend.Session, ahead, _ backend.Member) error { return s.Pin(t.Context(), ahead, sealed, 0) },
+	} {
+		for when, waits := range map[string]bool{"before it waits": false, "while it waits": true} {
+			t.Run(what+", "+when, func(t *testing.T) {
+				t.Parallel()
+				name := coordtest.Name(t)
+				s, other := session(t, addr, &consul.Options{TTL: time.Hour}), session(t, addr, nil)
+				first, ahead, m := join(t, other, name, ""), join(t, s, name, ""), join(t, s, name, "")
+				p, err := s.Ahead(t.Context(), m)
+				if err != nil || p.Ahead != ahead {
+					t.Fatalf("it stands at %+v, %v", p, err)
+				}
+				told := make(chan error, 1)
+				begin := func() { told <- s.WatchPlace(within(t, 10*time.Second), m, &p) }
+				if waits {
+					go begin()
+					for !consul.Waits(s, m) {
+						time.Sleep(time.Millisecond)
+					}
+				}
+				if err := does(s, ahead, m); err != nil {
+					t.Fatal(err)
+				}
+				if !waits {
+					go begin()
+				}
+				switch err := <-told; what {
+				case "it has left itself":
+					if !errors.Is(err, backend.ErrNotMember) {
+						t.Errorf("it is told %v at %+v, want ErrNotMember", err, p)
+					}
+				case "the one in front has left":
+					if err != nil || p.Ahead != first {
+						t.Errorf("it is told %v at %+v, want that it stands behind the first", err, p)
+					}
+				default:
+					if err != nil && !errors.Is(err, backend.ErrSealed) || err == nil && !p.Ahead.Pinned {
+						t.Errorf("it is told %v at %+v, want that it stands behind who is pinned", err, p)
+					}
+				}
+			})
+		}
+	}
+}
+
 // At rest a session asks for all its waiters together.
 func TestWaitersAtRest(t *testing.T) {
 	t.Parallel()
