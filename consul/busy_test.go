@@ -51,7 +51,7 @@ func (b *busyStore) RoundTrip(req *http.Request) (*http.Response, error) {
 		case kind == "query":
 			body = fmt.Sprintf(`[%q]`, b.member)
 		case req.URL.Path == "/v1/txn":
-			body = fmt.Sprintf(`{"Results": [{"KV": %s}]}`, entry)
+			body = fmt.Sprintf(`{"Results": [{"KV": %s}, {"KV": {"Key": "line"}}]}`, entry) // there is no header
 		default:
 			body = fmt.Sprintf(`[%s]`, entry)
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/hashicorp/consul/api"
@@ -197,7 +198,7 @@ func (c *client) below(ctx context.Context, prefix string) ([]string, uint64, er
 func ask[T any](ctx context.Context, c *client, path string, query func(string, *api.QueryOptions) (T, *api.QueryMeta, error)) (T, uint64, error) {
 	v, meta, err := query(path, (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx))
 	if err = c.queried(meta, err); err == nil && meta.ResultsFilteredByACLs {
-		err = c.hidden(path)
+		err = c.hidden(ctx, path, false)
 	}
 	if err != nil {
 		var none T
@@ -270,14 +271,13 @@ func (c *client) write(ctx context.Context, ops ...*api.KVTxnOp) (*result, error
 	switch {
 	case err != nil:
 		return nil, c.explain(err)
-	case body.ResultsFilteredByACLs:
-		return nil, c.hidden(ops[0].Key)
 	case slices.Contains(body.Errors, nil):
 		return nil, c.strange("an answer with an error that is null")
 	}
 	for _, e := range body.Errors {
-		// If explain does not know the text, a condition did not hold.
-		if err := c.explain(api.StatusError{Code: http.StatusConflict, Body: e.What}); !errors.Is(err, backend.ErrUnavailable) {
+		// If explain does not know the text, a condition did not hold. A denial is none, also one that may pass.
+		err := c.explain(api.StatusError{Code: http.StatusConflict, Body: e.What})
+		if !errors.Is(err, backend.ErrUnavailable) || strings.Contains(e.What, textDenied) {
 			return nil, err
 		}
 	}
@@ -286,6 +286,15 @@ func (c *client) write(ctx context.Context, ops ...*api.KVTxnOp) (*result, error
 		if res.KV != nil {
 			r.pairs = append(r.pairs, res.KV)
 		}
+	}
+	// Get-or-empty has a result for each key that may be read. Consul does not say that it has left one out if it cannot look up the token.
+	for _, op := range ops {
+		if op.Verb == api.KVGetOrEmpty && len(r.errs) == 0 && !slices.ContainsFunc(r.pairs, func(p *api.KVPair) bool { return p.Key == op.Key }) {
+			return nil, c.hidden(ctx, op.Key, true)
+		}
+	}
+	if body.ResultsFilteredByACLs {
+		return nil, c.hidden(ctx, ops[0].Key, false)
 	}
 	return r, nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/succession-dev/succession/backend/kit"
 )
 
-// certainly sends a request that was denied a second time, after Consul's leader has read its log. A server that has only just
+// certainly sends a request once more if it was denied, after Consul's leader has read its log. A server that has only just
 // become the leader may not have done so. It then knows neither the tokens nor the policies from the rest of the log, and denies
 // what they allow. A request that was denied has done nothing, so it may be sent again.
 type certainly struct{ http.RoundTripper }

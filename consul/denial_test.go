@@ -3,6 +3,7 @@ package consul_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -129,5 +130,64 @@ func TestDeniedForAWhile(t *testing.T) {
 				t.Errorf("the session has ended: %v", err)
 			}
 		})
+	}
+}
+
+// In another datacenter than the primary one, a server that has not seen the token yet cannot look it up while the primary one is away. It
+// denies everything, and leaves out everything without saying so. That ends nothing, and calls wait for it.
+func TestPrimaryDatacenterIsAway(t *testing.T) {
+	t.Parallel()
+	const denied = "Permission denied: token with AccessorID 'primary-dc-down' lacks permission 'key:write' on \\\"x\\\""
+	b, line := open(t, server(t), &consul.Options{TTL: time.Hour}), coordtest.Name(t)
+	var away atomic.Int64 // how many more requests are denied
+	consul.Tap(b, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+		switch {
+		case kindOf(req) == "leader" || away.Add(-1) < 0:
+			return next.RoundTrip(req)
+		case req.URL.Path == "/v1/txn" && req.URL.Query().Has("consistent"):
+			return made(req, http.StatusOK, `{"Results":[],"Errors":null}`), nil
+		case req.URL.Path == "/v1/txn":
+			return made(req, http.StatusConflict, `{"Results":null,"Errors":[{"OpIndex":0,"What":"`+denied+`"}]}`), nil
+		}
+		return made(req, http.StatusForbidden, denied), nil
+	})
+	var s backend.Session
+	var m backend.Member
+	for _, call := range []struct {
+		name string
+		call func(ctx context.Context) error
+	}{
+		{"Session", func(ctx context.Context) (err error) { s, err = b.Session(ctx); return err }},
+		{"Join", func(ctx context.Context) error {
+			j, err := s.Join(ctx, line, "x", "")
+			m = j.Member
+			return err
+		}},
+		{"Ahead", func(ctx context.Context) error {
+			if p, err := s.Ahead(ctx, m); err != nil || !p.First {
+				return fmt.Errorf("it stands at %+v (error: %v)", p, err)
+			}
+			return nil
+		}},
+		{"Line", func(ctx context.Context) error {
+			if l, err := s.Line(ctx, line); err != nil || len(l.Members) != 1 {
+				return fmt.Errorf("%+v (error: %v)", l, err)
+			}
+			return nil
+		}},
+		{"Get", func(ctx context.Context) error { _, err := s.Get(ctx, line); return err }},
+		{"Leave", func(ctx context.Context) error { return s.Leave(ctx, m) }},
+	} {
+		away.Store(10)
+		if err := call.call(within(t, time.Minute)); err != nil || away.Load() > 0 {
+			t.Fatalf("%s: %v, and %d more requests were to be denied", call.name, err, away.Load())
+		}
+	}
+	away.Store(10)
+	if err := consul.Renew(s); !errors.Is(err, backend.ErrUnavailable) {
+		t.Errorf("a renewal returned %v, want ErrUnavailable", err)
+	}
+	if err := s.Err(); err != nil {
+		t.Errorf("the session has ended: %v", err)
 	}
 }

@@ -24,6 +24,7 @@ const (
 	textMissingNode = "Missing node registration"
 	textBadTTL      = "Invalid Session TTL"
 	textUnknownVerb = "unknown KV verb"
+	textAway        = "AccessorID 'primary-dc-down'"    // agent/consul/acl.go: the token could not be looked up
 	textWantsTLS    = "HTTP request to an HTTPS server" // package net/http's
 )
 
@@ -48,6 +49,8 @@ func (c *client) explain(err error) error {
 		return fmt.Errorf("%w: Consul does not know it any more", backend.ErrSessionEnded)
 	case strings.Contains(status.Body, textNoToken) && c.token != nil && c.token.Unsettled():
 		return fmt.Errorf("%w: the token was accepted before, and is refused now: %v", backend.ErrUnavailable, err)
+	case strings.Contains(status.Body, textAway):
+		return fmt.Errorf("%w: the primary datacenter, which has the tokens, cannot be asked: %v", backend.ErrUnavailable, err)
 	case strings.Contains(status.Body, textDenied), strings.Contains(status.Body, textNoToken):
 		return c.denied(status.Body)
 	case strings.Contains(status.Body, textUnknownVerb):
@@ -113,9 +116,20 @@ func unknownSession(err error) bool {
 	return errors.As(err, &status) && status.Code == http.StatusNotFound && strings.Contains(status.Body, textUnknown)
 }
 
-// hidden is the error of an answer from which Consul has left out keys.
-func (c *client) hidden(prefix string) error {
-	return c.denied(fmt.Sprintf("the token lacks permission 'key:read' on %q, or on some of what is there", prefix))
+// hidden is the error of an answer from which Consul has left out the key itself, or some of what is below it. Such an answer does not
+// say why, but the refusal to read the key does.
+func (c *client) hidden(ctx context.Context, key string, itself bool) error {
+	_, _, err := c.at(ctx).KV().Get(key, new(api.QueryOptions).WithContext(ctx))
+	if err != nil {
+		err = c.explain(err)
+	}
+	switch {
+	case errors.Is(err, backend.ErrUnavailable):
+		return err
+	case err == nil && itself:
+		return fmt.Errorf("%w: Consul has left out %q, and shows it now", backend.ErrUnavailable, key)
+	}
+	return c.denied(fmt.Sprintf("the token lacks permission 'key:read' on %q, or on some of what is there", key))
 }
 
 // crowded reports whether the agent refuses more connections from this address.
