@@ -25,6 +25,7 @@
 //	succession_terms_total{end}               terms that have ended, by how
 //	succession_paused                         1 while this process waits behind the gate of a pause
 //	succession_migration_phase{phase}         1 for the phase that the migration is in; see [Recorder.MigrationPhase]
+//	succession_recipe{recipe}                 1 if the name is that of a lock, a queue or another recipe, and not of an election
 //
 // The following are for the whole process, because its elections share sessions:
 //
@@ -39,8 +40,8 @@
 // docs/metrics.md has the meaning of each, a dashboard, and alerts.
 //
 // Over all processes, sum by (election) (succession_leader) is 1. It differs for a moment at each
-// handover, because Prometheus does not scrape all processes at once. It is larger where several
-// members are first together, such as the holders of a semaphore or all members of a group.
+// handover, because Prometheus does not scrape all processes at once. With recipes it may always be
+// another number: 0 of a lock that nobody needs, or that of the holders of a semaphore.
 //
 // # What it does not promise
 //

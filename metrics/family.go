@@ -82,6 +82,9 @@ var definitions = []definition{
 		Help: "1 while this process waits behind the gate of a pause, else 0; absent before it has done so."}, election: paused},
 	{Family: Family{Name: "succession_migration_phase", Kind: Gauge, Labels: []string{"election", "phase"},
 		Help: "1 for the phase that the migration of the election is in, 0 for the others."}, election: phase},
+	{Family: Family{Name: "succession_recipe", Kind: Gauge, Labels: []string{"election", "recipe"},
+		Help: "1 if the name is that of a recipe, such as a lock or a queue; absent if it is an election, which always has one leader."},
+		election: recipe},
 	{Family: Family{Name: campaignSeconds, Kind: HistogramKind, Bounds: campaignBounds,
 		Help: "The time from joining the line to leading."},
 		hist: func(p *process) *Histogram { return &p.campaign }},
@@ -126,6 +129,12 @@ func inLine(e *election, add func(float64, ...string)) {
 func paused(e *election, add func(float64, ...string)) {
 	if e.paused != nil {
 		add(one(len(e.paused) > 0))
+	}
+}
+
+func recipe(e *election, add func(float64, ...string)) {
+	if e.recipe != "" {
+		add(1, e.recipe)
 	}
 }
 

@@ -42,6 +42,7 @@ func New(o *Options) *Recorder {
 
 // An election is what a recorder knows of one election.
 type election struct {
+	recipe    string         // which recipe it is a part of; empty if none
 	campaigns int            // campaigns that have begun, and are not over
 	leading   int            // terms that this process has now
 	token     uint64         // the largest token so far

@@ -23,6 +23,11 @@ import (
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/metrics"
 	"github.com/succession-dev/succession/migrate"
+	"github.com/succession-dev/succession/recipes/barrier"
+	"github.com/succession-dev/succession/recipes/group"
+	"github.com/succession-dev/succession/recipes/lock"
+	"github.com/succession-dev/succession/recipes/queue"
+	"github.com/succession-dev/succession/recipes/task"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -60,7 +65,7 @@ func TestText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := metrics.New(&metrics.Options{MasterStatus: true})
 		tell := trace.Named("reports", m.Trace)
-		m.Trace(trace.Event{Election: "never \"quoted\"\\\n", Kind: trace.SessionOpened})
+		m.Trace(trace.Event{Election: "never \"quoted\"\\\n", Recipe: "lock", Kind: trace.SessionOpened})
 		first := backend.Member{Line: "reports", Key: "n-7", Position: 7}
 		second := backend.Member{Line: "reports", Key: "n-17179869185", Position: 17179869185}
 		m.MigrationPhase("reports", migrate.Begun)
@@ -497,6 +502,57 @@ func TestPaused(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A recipe says which it is, from the first step on, and an election does not: alerts about one leader are for elections alone.
+func TestRecipes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(nil).Client("a")
+		defer b.Close()
+		m := metrics.New(nil)
+		o := &elect.Options{Trace: m.Trace}
+		for name, begin := range map[string]func(ctx context.Context, name string) error{
+			"lock": func(ctx context.Context, name string) error {
+				_, err := lock.NewMutex(b, name, o).Lock(ctx)
+				return err
+			},
+			"lock-rw": func(ctx context.Context, name string) error {
+				_, err := lock.NewRWMutex(b, name, o).RLock(ctx)
+				return err
+			},
+			"semaphore": func(ctx context.Context, name string) error {
+				_, err := lock.NewSemaphore(b, name, 2, o).Acquire(ctx)
+				return err
+			},
+			"queue": func(ctx context.Context, name string) error {
+				_, err := queue.New(b, name, &queue.Options{Options: *o}).Take(ctx)
+				return err
+			},
+			"group":   func(ctx context.Context, name string) error { _, err := group.New(b, name, o).Join(ctx); return err },
+			"barrier": func(ctx context.Context, name string) error { return barrier.New(b, name, 2, o).Wait(ctx) },
+			"pool": func(ctx context.Context, name string) error {
+				return task.NewPool(b, name, o).Work(ctx, func(context.Context, *task.Task) (string, error) { return "", nil })
+			},
+			"standby": func(ctx context.Context, name string) error {
+				return task.NewStandby(b, name, o).Cold(ctx, func(context.Context, *task.Run) error { return nil })
+			},
+			"election": func(ctx context.Context, name string) error {
+				_, err := elect.New(b, name, o).Campaign(ctx)
+				return err
+			},
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			if err := begin(ctx, name); err != nil && ctx.Err() == nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			cancel()
+			if kind, _, _ := strings.Cut(name, "-"); kind == "election" {
+				gone(t, m, "succession_recipe", name)
+			} else {
+				want(t, m, 1, "succession_recipe", name, kind)
+			}
+		}
+	})
 }
 
 // A process with many elections on one session tells of the session once, and of each election in few series.

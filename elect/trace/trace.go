@@ -44,6 +44,7 @@ func (k Kind) String() string {
 // An Event is one step of a campaign, or news of its session or its term, for elect.Options Trace.
 type Event struct {
 	Election string // its name
+	Recipe   string // what it is a part of, such as "lock" or "queue"; empty for an election by itself
 	Kind     Kind
 	Member   backend.Member // the zero Member in Started, Retrying and SessionOpened, and in Finished if there was no term
 	Ahead    backend.Member // Waiting only
@@ -86,9 +87,9 @@ func Tee(fs ...func(Event)) func(Event) {
 	}
 }
 
-// Named returns a func that calls f with events that name election in place of their own. The
-// recipes use it: their events have the name of the lock or the queue, and not those of the lines
-// that the recipe consists of. If f is nil, Named returns nil.
+// Named returns a func that calls f with events that name election in place of their own. If f is
+// nil, Named returns nil. Recipes need none: their events have the name of the lock or the queue
+// already, and not those of the lines that the recipe consists of.
 func Named(election string, f func(Event)) func(Event) {
 	if f == nil {
 		return nil

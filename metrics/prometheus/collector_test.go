@@ -67,6 +67,7 @@ func story(m *metrics.Recorder) {
 	for i, name := range []string{"reports", "a \"quoted\"\nname with \\ in it"} {
 		tell := trace.Named(name, m.Trace)
 		member := backend.Member{Line: name, Key: "n-7", Position: 7}
+		m.Trace(trace.Event{Election: name + "lock", Recipe: "lock", Kind: trace.Started})
 		tell(trace.Event{Kind: trace.Started})
 		tell(trace.Event{Kind: trace.Waiting, Member: member, Err: elect.ErrPaused})
 		m.MigrationPhase(name, migrate.Moved)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
-	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/internal/view"
 	"github.com/succession-dev/succession/recipes"
@@ -46,11 +45,7 @@ type Barrier struct {
 // The barrier uses the names NAME-arrivals and NAME-open: choose a NAME for which nothing else uses
 // these.
 func New(b backend.Backend, name string, n int, o *elect.Options) *Barrier {
-	br := &Barrier{b: b, name: name, n: n}
-	if o != nil {
-		br.o = *o
-	}
-	br.o.Trace = trace.Named(name, br.o.Trace)
+	br := &Barrier{b: b, name: name, n: n, o: *aBarrier.Options(name, o)}
 	br.o.ID = elect.New(b, name, &br.o).ID() // one for all calls
 	return br
 }

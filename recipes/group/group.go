@@ -11,7 +11,6 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
-	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/logs"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/internal/view"
@@ -42,11 +41,7 @@ type Group struct {
 // The group uses the names NAME-members, NAME-values, NAME-owners, and those that begin with
 // NAME-item-: choose a NAME for which nothing else uses these.
 func New(b backend.Backend, name string, o *elect.Options) *Group {
-	g := &Group{b: b, name: name}
-	if o != nil {
-		g.o = *o
-	}
-	g.o.Trace = trace.Named(name, g.o.Trace)
+	g := &Group{b: b, name: name, o: *aGroup.Options(name, o)}
 	g.e = elect.New(view.Of(b, shared), g.line(), &g.o)
 	g.o.ID = g.e.ID() // the default one differs from call to call
 	g.o.ResignTimeout = cmp.Or(g.o.ResignTimeout, 5*time.Second)

@@ -28,7 +28,7 @@ type Mutex struct{ e *elect.Election }
 // The lock, the [RWMutex] and the election of the same name are the same: they stand in one line.
 // No other recipe uses that line.
 func NewMutex(b backend.Backend, name string, o *elect.Options) *Mutex {
-	return &Mutex{elect.New(b, name, o)}
+	return &Mutex{elect.New(b, name, aLock.Options(name, o))}
 }
 
 // Name returns the lock's name.

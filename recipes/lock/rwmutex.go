@@ -22,7 +22,7 @@ type RWMutex struct {
 	err         error // what is wrong with the options
 }
 
-var anRWMutex = recipe.Recipe{Package: "lock", Owner: naming.Lock, History: true}
+var aLock = recipe.Recipe{Package: "lock", Owner: naming.Lock, History: true}
 
 // NewRWMutex returns a handle on the lock with the given name on b; see [NewMutex]. Where the
 // backend has no shared members, RLock fails with [errors.ErrUnsupported]. If Ready, Priority or
@@ -30,7 +30,8 @@ var anRWMutex = recipe.Recipe{Package: "lock", Owner: naming.Lock, History: true
 //
 // The [Mutex] of the same name is the same lock, for writers only.
 func NewRWMutex(b backend.Backend, name string, o *elect.Options) *RWMutex {
-	return &RWMutex{elect.New(b, name, o), elect.New(view.Of(b, shared), name, o), anRWMutex.CheckOptions(name, o)}
+	made := aLock.Options(name, o)
+	return &RWMutex{elect.New(b, name, made), elect.New(view.Of(b, shared), name, made), aLock.CheckOptions(name, o)}
 }
 
 // Name returns the lock's name.

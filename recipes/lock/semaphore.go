@@ -40,13 +40,8 @@ var aSemaphore = recipe.Recipe{Package: "lock", Owner: naming.Semaphore}
 // The semaphore uses the lines NAME-slots and NAME-waiting: choose a NAME for which nothing else
 // uses these. A [Mutex] called NAME is another lock.
 func NewSemaphore(b backend.Backend, name string, n int, o *elect.Options) *Semaphore {
-	turn, slot := new(elect.Options), new(elect.Options)
-	if o != nil {
-		*slot = *o
-		slot.Trace = trace.Named(name, o.Trace)
-		*turn = *slot
-		turn.Trace = waitingAlone(slot.Trace)
-	}
+	slot, turn := aSemaphore.Options(name, o), aSemaphore.Options(name, o)
+	turn.Trace = waitingAlone(turn.Trace)
 	s := &Semaphore{name: name, n: n, err: aSemaphore.Check(name, o)}
 	s.turns = elect.New(b, s.waiting(), turn)
 	s.slots = elect.New(view.Of(b, func(s backend.Session) backend.Session {
@@ -60,10 +55,13 @@ func (s *Semaphore) holders() string { return s.name + naming.Slots }
 func (s *Semaphore) waiting() string { return s.name + naming.Waiting }
 
 // waitingAlone returns a func that passes on only the steps of waiting for a turn, because a turn
-// is no slot.
+// is no slot. If f is nil, it returns nil.
 func waitingAlone(f func(trace.Event)) func(trace.Event) {
+	if f == nil {
+		return nil
+	}
 	return func(ev trace.Event) {
-		if f != nil && (ev.Kind == trace.Waiting || ev.Kind == trace.Retrying) {
+		if ev.Kind == trace.Waiting || ev.Kind == trace.Retrying {
 			f(ev)
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/elect"
-	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/internal/value"
@@ -74,8 +73,7 @@ func New(b backend.Backend, name string, o *Options) *Queue {
 	if o == nil {
 		o = new(Options)
 	}
-	q := &Queue{b: b, name: name, limit: o.Limit, o: o.Options}
-	q.o.Trace = trace.Named(name, q.o.Trace)
+	q := &Queue{b: b, name: name, limit: o.Limit, o: *aQueue.Options(name, &o.Options)}
 	q.turns = elect.New(b, name+naming.Turn, &q.o)
 	q.o.ID = q.turns.ID() // one for all claims
 	q.err = q.check(o)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
-	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/internal/value"
 	"github.com/succession-dev/succession/internal/view"
@@ -36,16 +35,12 @@ var aPool = recipe.Recipe{Package: "task", Owner: naming.Pool, History: true}
 //
 // The options are those of [NewStandby].
 func NewPool(b backend.Backend, name string, o *elect.Options) *Pool {
-	same := elect.Options{}
-	if o != nil {
-		same = *o
-	}
-	same.Trace = trace.Named(name, same.Trace)
-	p := &Pool{b: b, name: name, master: elect.New(b, name+naming.Master, &same), err: aPool.Check(name, o)}
+	same := aPool.Options(name, o)
+	p := &Pool{b: b, name: name, master: elect.New(b, name+naming.Master, same), err: aPool.Check(name, o)}
 	same.ID = p.master.ID()
 	p.presence = elect.New(view.Of(b, func(s backend.Session) backend.Session {
 		return view.Shared{Session: s, Instead: "a Standby, or another coordinator"}
-	}), p.workers(), &same)
+	}), p.workers(), same)
 	return p
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/operate"
-	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/recipes/internal/recipe"
 	"github.com/succession-dev/succession/recipes/record"
@@ -39,11 +38,7 @@ var aStandby = recipe.Recipe{Package: "task", Owner: naming.Standby}
 // The options are those of an election: ID says who this machine is, and Trace is told of the steps
 // in each line that the machine stands in. o may be nil.
 func NewStandby(b backend.Backend, name string, o *elect.Options) *Standby {
-	s := &Standby{b: b, name: name, err: cmp.Or(aStandby.CheckName(name), o.Check())}
-	if o != nil {
-		s.o = *o
-	}
-	s.o.Trace = trace.Named(name, s.o.Trace)
+	s := &Standby{b: b, name: name, o: *aStandby.Options(name, o), err: cmp.Or(aStandby.CheckName(name), o.Check())}
 	idle := s.o
 	idle.History = 0 // a turn to look for a task is no term
 	s.idle = elect.New(b, name+naming.Idle, &idle)

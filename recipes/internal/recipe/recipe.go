@@ -7,6 +7,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/naming"
 )
 
@@ -16,6 +17,22 @@ type Recipe struct {
 	Owner   naming.Owner // whose names it uses
 	// History says that some of its members hold something alone, of which a history is kept.
 	History bool
+}
+
+// Options returns a copy of o, which may be nil, whose Trace hears of the recipe under its name, and not of the lines that it
+// consists of.
+func (r Recipe) Options(name string, o *elect.Options) *elect.Options {
+	made := new(elect.Options)
+	if o != nil {
+		*made = *o
+	}
+	if f := made.Trace; f != nil {
+		made.Trace = func(ev trace.Event) {
+			ev.Election, ev.Recipe = name, string(r.Owner)
+			f(ev)
+		}
+	}
+	return made
 }
 
 // Check returns what is wrong with the name, or with the options.
