@@ -142,6 +142,9 @@ func (o *objects) check(t *testing.T) {
 				return
 			}
 			candidate(t, d, c)
+			if c.Args[0] == "run" && !slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/tmp" && !m.ReadOnly }) {
+				t.Error("the program has no folder for temporary files")
+			}
 			if !slices.ContainsFunc(o.budgets, func(b *policyv1.PodDisruptionBudget) bool {
 				return matches(b.Spec.Selector, d.Spec.Template.Labels) && b.Spec.MaxUnavailable.IntValue() == 1
 			}) {
@@ -173,7 +176,7 @@ func candidate(t *testing.T, d *appsv1.Deployment, c corev1.Container) {
 	if c.LivenessProbe.HTTPGet.Path != "/live" {
 		t.Errorf("%s is no liveness probe", c.LivenessProbe.HTTPGet.Path)
 	}
-	if port := d.Spec.Template.Annotations["prometheus.io/port"]; port != strconv.Itoa(int(c.Ports[0].ContainerPort)) {
+	if port, annotated := d.Spec.Template.Annotations["prometheus.io/port"]; annotated && port != strconv.Itoa(int(c.Ports[0].ContainerPort)) {
 		t.Errorf("Prometheus asks at port %s, and the Pod has %v", port, c.Ports)
 	}
 	grace := time.Duration(0)
@@ -184,6 +187,13 @@ func candidate(t *testing.T, d *appsv1.Deployment, c corev1.Container) {
 				t.Fatal(err)
 			}
 		}
+	}
+	u, err := coordinator.ParseURL(urlOf(t, c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ttl := u.Duration("ttl", 10*time.Second); grace > ttl/2 {
+		t.Errorf("with a session of %v, the command refuses a grace of %v on every coordinator", ttl, grace)
 	}
 	if s := d.Spec.Template.Spec.TerminationGracePeriodSeconds; s == nil || time.Duration(*s)*time.Second <= grace+leaving {
 		t.Errorf("a Pod is killed before it has left the line, which takes %v", grace+leaving)
@@ -304,7 +314,7 @@ func (o *objects) files(t *testing.T, pod corev1.PodSpec, c corev1.Container) {
 		for _, m := range c.VolumeMounts {
 			v := pod.Volumes[slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name })]
 			for _, s := range o.secrets {
-				if _, has := s.StringData[path.Base(file)]; has && s.Name == v.Secret.SecretName && m.MountPath == path.Dir(file) {
+				if _, has := s.StringData[path.Base(file)]; has && v.Secret != nil && s.Name == v.Secret.SecretName && m.MountPath == path.Dir(file) {
 					found = true
 				}
 			}

@@ -14,6 +14,7 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
@@ -92,7 +93,7 @@ func TestLeases(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o.check(t)
-			if d := o.deployments; len(d) != 1 || len(d[0].Spec.Template.Spec.Volumes) != 0 || !strings.HasPrefix(urlOf(t, d[0].Spec.Template.Spec.Containers[0]), "kubernetes:///app?ttl=") {
+			if d := o.deployments; len(d) != 1 || mountsSecret(d[0].Spec.Template.Spec) || !strings.HasPrefix(urlOf(t, d[0].Spec.Template.Spec.Containers[0]), "kubernetes:///app?ttl=") {
 				t.Errorf("it makes %+v", d)
 			}
 		})
@@ -174,7 +175,7 @@ func TestChart(t *testing.T) {
 // What somebody sets is there, and is as sound as what the chart has by itself.
 func TestValues(t *testing.T) {
 	o := helm(t, "mails", map[string]any{
-		"program":    map[string]any{"election": "team/mails", "grace": 60, "replicas": 3, "port": 9000, "command": []any{"/bin/send", "-v", "to: all"}},
+		"program":    map[string]any{"election": "team/mails", "grace": 10, "replicas": 3, "port": 9000, "command": []any{"/bin/send", "-v", "to: all"}},
 		"podMonitor": map[string]any{"enabled": true, "labels": map[string]any{"release": "prometheus"}},
 		"page":       map[string]any{"enabled": true, "flags": []any{"--allow=resign", "--base-path=/elections"}},
 	})
@@ -183,6 +184,9 @@ func TestValues(t *testing.T) {
 	i := slices.IndexFunc(o.deployments, func(d *appsv1.Deployment) bool { return d.Name == "mails" })
 	if args := o.deployments[i].Spec.Template.Spec.Containers[0].Args; !slices.Equal(args[5:], []string{"team/mails", "--", "/bin/send", "-v", "to: all"}) {
 		t.Errorf("the program is started by %q", args)
+	}
+	if a := o.deployments[i].Spec.Template.Annotations; len(a) > 0 {
+		t.Errorf("a Prometheus that heeds a PodMonitor and %v sees each Pod twice, and so two leaders", a)
 	}
 	if l := o.monitors[0].Labels; l["release"] != "prometheus" || l["app"] != "mails" {
 		t.Errorf("the PodMonitor has the labels %v", l)
@@ -193,8 +197,42 @@ func TestValues(t *testing.T) {
 	}
 	o = helm(t, "mails", map[string]any{"url": "etcd://etcd-0.etcd:2379/app?ttl=30s", "secret": ""}) // it names no files
 	o.check(t)
-	if v := o.deployments[0].Spec.Template.Spec.Volumes; len(v) > 0 {
-		t.Errorf("without a Secret the Pod mounts %+v", v)
+	if pod := o.deployments[0].Spec.Template.Spec; mountsSecret(pod) {
+		t.Errorf("without a Secret the Pod mounts %+v", pod.Volumes)
+	}
+}
+
+func mountsSecret(pod corev1.PodSpec) bool {
+	return slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Secret != nil })
+}
+
+// A program has what it needs besides the coordinator, with a Secret of the coordinator and without.
+func TestWhatAProgramNeeds(t *testing.T) {
+	program := map[string]any{
+		"env": []any{
+			map[string]any{"name": "DATABASE_URL", "valueFrom": map[string]any{"secretKeyRef": map[string]any{"name": "db", "key": "url"}}},
+			map[string]any{"name": "LEVEL", "value": "3"},
+		},
+		"volumes":      []any{map[string]any{"name": "settings", "configMap": map[string]any{"name": "mails"}}},
+		"volumeMounts": []any{map[string]any{"name": "settings", "mountPath": "/etc/mails"}},
+	}
+	for name, values := range map[string]map[string]any{
+		"secret":    {"program": program},
+		"no secret": {"program": program, "secret": "", "url": "etcd://etcd-0.etcd:2379/app?ttl=30s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := helm(t, "mails", values)
+			o.secrets = all(t).secrets
+			o.check(t)
+			pod := o.deployments[0].Spec.Template.Spec
+			env := pod.Containers[0].Env
+			if len(env) != 4 || env[2].ValueFrom.SecretKeyRef.Key != "url" || env[3].Value != "3" {
+				t.Errorf("the program has the environment %+v", env)
+			}
+			if m := pod.Containers[0].VolumeMounts; m[len(m)-1].MountPath != "/etc/mails" || pod.Volumes[len(m)-1].ConfigMap.Name != "mails" {
+				t.Errorf("the program has %+v of %+v", m, pod.Volumes)
+			}
+		})
 	}
 }
 
