@@ -133,7 +133,7 @@ func paused(e *election, add func(float64, ...string)) {
 }
 
 func recipe(e *election, add func(float64, ...string)) {
-	if e.recipe != "" {
+	if e.recipe != "" && !e.elects {
 		add(1, e.recipe)
 	}
 }

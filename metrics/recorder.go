@@ -43,6 +43,7 @@ func New(o *Options) *Recorder {
 // An election is what a recorder knows of one election.
 type election struct {
 	recipe    string         // which recipe it is a part of; empty if none
+	elects    bool           // it is an election too, of the same name
 	campaigns int            // campaigns that have begun, and are not over
 	leading   int            // terms that this process has now
 	token     uint64         // the largest token so far

@@ -552,6 +552,10 @@ func TestRecipes(t *testing.T) {
 				want(t, m, 1, "succession_recipe", name, kind)
 			}
 		}
+		if _, err := elect.New(b, "group", o).Campaign(t.Context()); err != nil { // whose name an election has too
+			t.Fatal(err)
+		}
+		gone(t, m, "succession_recipe", "group")
 	})
 }
 

@@ -18,7 +18,11 @@ func (r *Recorder) Trace(ev trace.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e, p, m := r.of(ev.Election), &r.process, placeOf(ev.Member)
-	e.recipe = ev.Recipe
+	if ev.Recipe == "" {
+		e.elects = true
+	} else {
+		e.recipe = ev.Recipe
+	}
 	switch ev.Kind {
 	case trace.Started:
 		e.campaigns++

@@ -57,7 +57,7 @@ the gate after --wait: the election stays paused, and nobody leads once they hav
 			case errors.Is(err, errWait):
 				return ui.Exitf(ui.ExitTimeout, "%w", err)
 			case err == nil:
-				fmt.Fprintf(cmd.OutOrStdout(), "nobody leads %q until: succession resume %s\n", name, name)
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "nobody leads %q until: succession resume %s\n", name, name)
 			}
 			return err
 		})
@@ -83,8 +83,8 @@ Exit codes: 0 it is open again; 1 it was not paused; 125 it could not be opened.
 				case err != nil:
 					return err
 				}
-				fmt.Fprintf(cmd.OutOrStdout(), "%q is open again; it was %s\n", args[0], pausedBy(gate))
-				return nil
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%q is open again; it was %s\n", args[0], pausedBy(gate))
+				return err
 			})
 		},
 	}

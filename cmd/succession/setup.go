@@ -57,15 +57,14 @@ time candidates do it themselves if they have the right to.`,
 // coordinator.
 func setupURL(d coordinator.Driver, url string, explicit bool) (*coordinator.URL, error) {
 	u, err := coordinator.ParseURL(url)
-	if err == nil {
-		of, other := coordinator.DefaultMux.Driver(u)
-		if other == nil && of.Title == d.Title {
-			return u, nil
-		}
-		err = fmt.Errorf("%w URL: it is not of %s", backend.ErrInvalid, d.Title)
-	}
-	if explicit {
+	if err != nil {
 		return nil, err
+	}
+	switch of, other := coordinator.DefaultMux.Driver(u); {
+	case other == nil && of.Title == d.Title:
+		return u, nil
+	case explicit:
+		return nil, fmt.Errorf("%w URL: it is not of %s", backend.ErrInvalid, d.Title)
 	}
 	return coordinator.ParseURL(d.Scheme + ":")
 }

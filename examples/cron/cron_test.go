@@ -42,12 +42,13 @@ func TestCron(t *testing.T) {
 func TestCronWaits(t *testing.T) {
 	url := "local:" + t.TempDir()
 	leave := filepath.Join(t.TempDir(), "leave")
-	first := start(t, url, "-wait", "200ms", "nightly", "sh", "-c", "echo runs; while [ ! -e "+leave+" ]; do sleep 0.01; done; echo ran")
+	first := start(t, url, "-wait", "2s", "nightly", "sh", "-c", "echo runs; sleep 2; echo goes on; while [ ! -e "+leave+" ]; do sleep 0.01; done; echo ran")
 	first.says(t, "runs")
 	second := start(t, url, "-wait", "200ms", "nightly", "echo", "must not run")
 	if err := second.Wait(); err == nil {
 		t.Error("a host that has waited in vain has not failed")
 	}
+	first.says(t, "goes on")
 	if err := os.WriteFile(leave, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

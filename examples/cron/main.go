@@ -57,10 +57,13 @@ func once(ctx context.Context, standby *time.Timer, url, name string, at time.Ti
 	}
 	defer b.Close()
 	last := record.New(b, name+"-last", record.JSON[time.Time]())
+	led := false // a term that is lost is followed by another
 	return elect.New(b, name, nil).Run(ctx, func(ctx context.Context, t *elect.Term) error {
-		if !standby.Stop() {
+		if !led && !standby.Stop() { // it has waited for too long, and ctx is about to end
+			<-ctx.Done()
 			return context.Cause(ctx)
 		}
+		led = true
 		e, err := last.Get(ctx)
 		if err != nil {
 			return err

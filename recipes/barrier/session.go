@@ -92,7 +92,7 @@ func (s *session) look(ctx context.Context, m backend.Member) (backend.Place, er
 		return p, nil
 	}
 	if s.first != m.Position && open.forgotten(s.part) {
-		return p, fmt.Errorf("barrier: %s: %w: %d have passed it since the session ended, so that nobody knows whether this call was one of them", s.b.name, elect.ErrLost, remembered)
+		return p, fmt.Errorf("barrier: %s: %w: %d have passed it since its join was not answered, or its session ended, so that nobody knows whether this call was one of them", s.b.name, elect.ErrLost, remembered)
 	}
 	if s.line == nil {
 		l, err := s.Line(ctx, m.Line)

@@ -126,6 +126,7 @@ func (r *runner) termEnds(t *elect.Term, why string) {
 	a := &after{hook: hook{name: onLost, limit: time.NewTimer(r.grace)}, b: b, done: make(chan error, 1)}
 	r.after = a
 	if err != nil {
+		a.limit.Stop()
 		a.done <- err
 		return
 	}
