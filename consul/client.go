@@ -33,6 +33,7 @@ type client struct {
 
 	addr                 string // for error messages
 	namespace, partition string // of transactions, whose operations name them one by one
+	identified           bool   // requests have a token, which a server may not be able to look up
 	https                []*http.Client
 	anew                 func()           // makes urgent requests dial again
 	token                *security.Secret // nil if no file has the token
@@ -82,13 +83,14 @@ func newClient(life context.Context, cfg *api.Config, o *Options, token *securit
 		if token != nil {
 			own.HttpClient.Transport = authorized{own.HttpClient.Transport, token}
 		}
-		own.HttpClient.Transport = certainly{consistently{bounded{leaving{own.HttpClient.Transport, last}}}}
+		own.HttpClient.Transport = certainly{consistently{bounded{leaving{own.HttpClient.Transport, last}}}, own.PathPrefix + "/v1/txn"}
 		*to = made
 		if to == &c.urgent {
 			c.anew = own.HttpClient.CloseIdleConnections
 		}
 		c.https = append(c.https, own.HttpClient)
 		c.addr, c.namespace, c.partition = own.Address, own.Namespace, own.Partition
+		c.identified = token != nil || own.Token != ""
 	}
 	return c, nil
 }
@@ -172,10 +174,16 @@ func (c *client) get(ctx context.Context, key string) (*api.KVPair, uint64, erro
 // list reads all keys with a prefix, linearizably; see get.
 func (c *client) list(ctx context.Context, prefix string) (api.KVPairs, uint64, error) {
 	pairs, index, err := ask(ctx, c, prefix, c.at(ctx).KV().List)
-	if err == nil && slices.Contains(pairs, nil) {
-		return nil, 0, c.strange("an answer with an entry that is null")
+	switch {
+	case err == nil && len(pairs) == 0:
+		err = c.leftOut(ctx, prefix)
+	case err == nil && slices.Contains(pairs, nil):
+		err = c.strange("an answer with an entry that is null")
 	}
-	return pairs, index, err
+	if err != nil {
+		return nil, 0, err
+	}
+	return pairs, index, nil
 }
 
 // names returns the keys directly under a folder, and the folders there in the form
@@ -184,14 +192,21 @@ func (c *client) names(ctx context.Context, folder string) ([]string, error) {
 	keys, _, err := ask(ctx, c, folder, func(_ string, q *api.QueryOptions) ([]string, *api.QueryMeta, error) {
 		return c.at(ctx).KV().Keys(folder, "/", q)
 	})
+	if err == nil && len(keys) == 0 {
+		err = c.leftOut(ctx, folder)
+	}
 	return keys, err
 }
 
 // below returns all keys that begin with the prefix, and the index of their last change; see get.
 func (c *client) below(ctx context.Context, prefix string) ([]string, uint64, error) {
-	return ask(ctx, c, prefix, func(_ string, q *api.QueryOptions) ([]string, *api.QueryMeta, error) {
+	keys, index, err := ask(ctx, c, prefix, func(_ string, q *api.QueryOptions) ([]string, *api.QueryMeta, error) {
 		return c.at(ctx).KV().Keys(prefix, "", q)
 	})
+	if err == nil && len(keys) == 0 {
+		err = c.leftOut(ctx, prefix)
+	}
+	return keys, index, err
 }
 
 // ask queries what path names, linearizably, and returns the index of the answer.

@@ -3,19 +3,20 @@ package consul
 import (
 	"bytes"
 	"context"
-	"fmt"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
-
-	"github.com/succession-dev/succession/backend/kit"
 )
 
 // certainly sends a request once more if it was denied, after Consul's leader has read its log. A server that has only just
 // become the leader may not have done so. It then knows neither the tokens nor the policies from the rest of the log, and denies
 // what they allow. A request that was denied has done nothing, so it may be sent again.
-type certainly struct{ http.RoundTripper }
+type certainly struct {
+	http.RoundTripper
+	transactions string // their path
+}
 
 func (t certainly) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.RoundTripper.RoundTrip(req)
@@ -29,8 +30,8 @@ func (t certainly) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	_, _ = io.Copy(io.Discard, resp.Body) // so that the connection can be used again
 	resp.Body.Close()
-	if err := t.awaitLog(req); err != nil {
-		return nil, fmt.Errorf("Consul denies it, and may not have read its log yet: %w", err)
+	if unread, err := t.awaitLog(req); unread != nil || err != nil {
+		return unread, err
 	}
 	again := req.Clone(req.Context())
 	if req.GetBody != nil {
@@ -41,35 +42,31 @@ func (t certainly) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.RoundTripper.RoundTrip(again)
 }
 
-// waitsForLog reports whether a request with this context is a consistent transaction of reads: it waits until Consul's leader has read
+// waitsForLog reports whether a request with this context is a consistent transaction of reads, or looks at a key again after one: it waits until Consul's leader has read
 // its log, and then looks at the token (agent/consul/txn_endpoint.go, Read). All other requests look at the token first.
 func waitsForLog(ctx context.Context) bool { return ctx.Value(consistentKey{}) != nil }
 
-// awaitLog sends such a transaction, which is empty. Any answer will do, also one that denies it.
-func (t certainly) awaitLog(req *http.Request) error {
+// awaitLog sends such a transaction, which is empty. Any answer will do, also one that denies it, unless it says that Consul could not
+// read its log: that is then the answer to req, too.
+func (t certainly) awaitLog(req *http.Request) (unread *http.Response, err error) {
 	u := *req.URL
-	before, _, _ := strings.Cut(u.Path, "/v1/")
-	u.Path, u.RawPath = before+"/v1/txn", ""
+	u.Path, u.RawPath = t.transactions, ""
 	u.RawQuery = url.Values{"dc": req.URL.Query()["dc"]}.Encode()
 	read, err := http.NewRequestWithContext(consistent(req.Context()), http.MethodPut, u.String(), strings.NewReader("[]"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	read.Host, read.Header = req.Host, req.Header.Clone()
 	resp, err := t.RoundTripper.RoundTrip(read)
 	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return err
+		return nil, err
 	}
 	switch resp.StatusCode {
 	case http.StatusOK, http.StatusConflict, http.StatusForbidden:
-		return nil
+		_, err = io.Copy(io.Discard, resp.Body)
+		return nil, errors.Join(err, resp.Body.Close())
 	}
-	return fmt.Errorf("%d %s", resp.StatusCode, kit.Clip(string(body)))
+	return resp, nil
 }
 
 func (t certainly) CloseIdleConnections() { closeIdle(t.RoundTripper) }
@@ -78,7 +75,7 @@ func (t certainly) CloseIdleConnections() { closeIdle(t.RoundTripper) }
 // to a blocking query leaves out, because the caller then reads again. The body of the answer can still be read.
 func denies(req *http.Request, resp *http.Response) (bool, error) {
 	switch resp.StatusCode {
-	case http.StatusOK:
+	case http.StatusOK, http.StatusNotFound: // a list from which all was left out is not found
 		return resp.Header.Get("X-Consul-Results-Filtered-By-ACLs") == "true" && !req.URL.Query().Has("index"), nil
 	case http.StatusForbidden:
 		return true, nil

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/consul/api"
+
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/consul"
@@ -45,7 +47,7 @@ func TestDeniedForAWhile(t *testing.T) {
 			case req.URL.Path == "/v1/txn":
 				return made(req, http.StatusConflict, `{"Results":null,"Errors":[{"OpIndex":0,"What":"`+noPolicy+`"}]}`)
 			case lists:
-				return made(req, http.StatusOK, "[]", "X-Consul-Results-Filtered-By-ACLs", "true")
+				return made(req, http.StatusNotFound, "", "X-Consul-Results-Filtered-By-ACLs", "true")
 			}
 			return made(req, http.StatusForbidden, noPolicy)
 		},
@@ -134,11 +136,19 @@ func TestDeniedForAWhile(t *testing.T) {
 }
 
 // In another datacenter than the primary one, a server that has not seen the token yet cannot look it up while the primary one is away. It
-// denies everything, and leaves out everything without saying so. That ends nothing, and calls wait for it.
+// denies all writes and reads of one key, and of all other reads it leaves out everything, without saying so. That ends nothing, and calls wait for it.
 func TestPrimaryDatacenterIsAway(t *testing.T) {
 	t.Parallel()
 	const denied = "Permission denied: token with AccessorID 'primary-dc-down' lacks permission 'key:write' on \\\"x\\\""
-	b, line := open(t, server(t), &consul.Options{TTL: time.Hour}), coordtest.Name(t)
+	addr, line := server(t), coordtest.Name(t)
+	other, err := open(t, addr, nil).Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Put(t.Context(), line+".data/x", []byte("x"), nil); err != nil {
+		t.Fatal(err)
+	}
+	b := openWith(t, &api.Config{Address: addr, Token: "one that the server cannot look up"}, &consul.Options{TTL: time.Hour})
 	var away atomic.Int64 // how many more requests are denied
 	consul.Tap(b, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
 		switch {
@@ -148,6 +158,10 @@ func TestPrimaryDatacenterIsAway(t *testing.T) {
 			return made(req, http.StatusOK, `{"Results":[],"Errors":null}`), nil
 		case req.URL.Path == "/v1/txn":
 			return made(req, http.StatusConflict, `{"Results":null,"Errors":[{"OpIndex":0,"What":"`+denied+`"}]}`), nil
+		case req.URL.Query().Has("keys"), req.URL.Query().Has("recurse"):
+			return made(req, http.StatusNotFound, ""), nil
+		case strings.HasPrefix(req.URL.Path, "/v1/session/info/"):
+			return made(req, http.StatusOK, "[]"), nil
 		}
 		return made(req, http.StatusForbidden, denied), nil
 	})
@@ -176,6 +190,18 @@ func TestPrimaryDatacenterIsAway(t *testing.T) {
 			return nil
 		}},
 		{"Get", func(ctx context.Context) error { _, err := s.Get(ctx, line); return err }},
+		{"List", func(ctx context.Context) error {
+			if names, err := s.List(ctx, line+".data"); err != nil || len(names) != 1 {
+				return fmt.Errorf("%v (error: %v)", names, err)
+			}
+			return nil
+		}},
+		{"ReadAll", func(ctx context.Context) error {
+			if all, err := s.ReadAll(ctx, line+".data"); err != nil || len(all) != 1 {
+				return fmt.Errorf("%v (error: %v)", all, err)
+			}
+			return nil
+		}},
 		{"Leave", func(ctx context.Context) error { return s.Leave(ctx, m) }},
 	} {
 		away.Store(10)

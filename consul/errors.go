@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/consul/api"
@@ -136,4 +137,20 @@ func (c *client) hidden(ctx context.Context, key string, itself bool) error {
 func crowded(err error) bool {
 	var status api.StatusError
 	return errors.As(err, &status) && status.Code == http.StatusTooManyRequests
+}
+
+// leftOut is for an answer without any keys that begin with prefix. It returns an error if they may only have been left out: a server that
+// cannot look up the token says nothing of it. A transaction shows it, as get-or-empty has a result for each key that may be read.
+func (c *client) leftOut(ctx context.Context, prefix string) error {
+	if !c.identified {
+		return nil
+	}
+	r, err := c.read(ctx, append(gets(prefix), &api.KVTxnOp{Verb: api.KVGetTree, Key: prefix})...)
+	switch {
+	case errors.Is(err, backend.ErrUnavailable):
+		return err
+	case err == nil && slices.ContainsFunc(r.pairs, func(p *api.KVPair) bool { return p.CreateIndex != 0 }):
+		return fmt.Errorf("%w: Consul has left out what is below %q, and shows it now", backend.ErrUnavailable, prefix)
+	}
+	return nil
 }

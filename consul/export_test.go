@@ -73,7 +73,7 @@ func Tap(b *Backend, f func(req *http.Request, next http.RoundTripper) (*http.Re
 	for _, h := range b.c.https {
 		t := h.Transport.(certainly).RoundTripper.(consistently)
 		t.RoundTripper = tap{t.RoundTripper, f}
-		h.Transport = certainly{t}
+		h.Transport = certainly{t, "/v1/txn"}
 	}
 }
 

@@ -181,12 +181,9 @@ func (s *session) watchOver() {
 		}
 		var members []*object // they are listed before the sessions, so that none seems to be without one that is just opened
 		if looks%8 == 1 {
-			l, err := s.b.wire.list(s.Context(), s.b.o.patient(), memberLabel+"="+s.b.space, metadata)
-			if err != nil {
-				next = ttl / 2
-				continue
+			if l, err := s.b.wire.list(s.Context(), s.b.o.patient(), memberLabel+"="+s.b.space, metadata); err == nil {
+				members = l.items
 			}
-			members = l.items
 		}
 		l, err := s.b.wire.list(s.Context(), s.b.o.patient(), sessionLabel+"="+s.b.space, metadata)
 		if err != nil {
