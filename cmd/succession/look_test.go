@@ -319,7 +319,7 @@ func TestResignOfOneThatDoesNotHear(t *testing.T) { synctest.Test(t, testResignO
 func testResignOfOneThatDoesNotHear(t *testing.T) {
 	url, s, m := standing(t, "other")
 	code, _, stderr := here("--url", url, "resign", "reports", "--wait", "5s")
-	if code != ui.ExitTimeout || !strings.Contains(stderr, "other was asked to resign 5s ago and still leads") {
+	if code != ui.ExitTimeout || !strings.Contains(stderr, "other was asked to resign 5s ago and was not seen to resign") {
 		t.Errorf("exit code %d, standard error %q", code, stderr)
 	}
 	if err := s.Pin(t.Context(), m, header.Header{Resign: 1 << 40}.Stored(), versionOf(t, s)); err != nil {
