@@ -31,7 +31,8 @@ type Tx interface {
 //	if postgres.Deposed(err) { ... } // and nothing has happened
 //
 // Guard may be called at any point of the transaction, and costs a round trip. It fails if m has
-// gone already. It locks nothing: until the commit, the transaction of a leader that has vanished
+// gone already. In a savepoint, such as a Begin within tx makes, it goes with that if that is rolled back, and then nothing is checked: call it
+// outside. It locks nothing: until the commit, the transaction of a leader that has vanished
 // keeps nobody from leading. At the commit it locks the row of the member until the transaction is
 // over; with synchronous replication, until a standby has it, also where the role or the database
 // has synchronous_commit off. It works at each isolation level; above READ COMMITTED a commit may

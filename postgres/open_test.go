@@ -5,6 +5,7 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -167,6 +168,30 @@ func TestUnreachable(t *testing.T) {
 				t.Errorf("a session: %v", err)
 			}
 		})
+	}
+}
+
+// TestNameOfSeveralAddresses says that a session opens where a name has two addresses, and the first takes connections and says nothing.
+func TestNameOfSeveralAddresses(t *testing.T) {
+	t.Parallel()
+	host, port, err := net.SplitHostPort(sharedPostgres(t).Addrs()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.2", port)) // the kernel takes the connections
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	cfg := configOf(t, net.JoinHostPort("pg.example", port))
+	cfg.LookupFunc = func(context.Context, string) ([]string, error) { return []string{"127.0.0.2", host}, nil }
+	b := backendOf(t, cfg, postgres.Options{ConnectTimeout: 4 * time.Second})
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 

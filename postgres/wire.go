@@ -97,7 +97,9 @@ func (w *wire) dial(ctx context.Context, told func(channel string)) (*conn, erro
 	if told != nil {
 		cfg.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) { told(n.Channel) }
 	}
-	if n := w.rotate(cfg); cfg.ConnectTimeout == 0 && n > 1 {
+	n := w.rotate(cfg)
+	cfg.LookupFunc = w.rotated(cfg.LookupFunc, n)
+	if cfg.ConnectTimeout == 0 && n > 1 {
 		if end, ok := ctx.Deadline(); ok { // a host that does not answer leaves time for the others
 			cfg.ConnectTimeout = time.Until(end) / time.Duration(n)
 		}
@@ -162,6 +164,19 @@ func (w *wire) rotate(cfg *pgconn.Config) int {
 	ways = slices.Concat(ways[k:], ways[:k])
 	cfg.Host, cfg.Port, cfg.TLSConfig, cfg.Fallbacks = ways[0].Host, ways[0].Port, ways[0].TLSConfig, ways[1:]
 	return len(starts)
+}
+
+// rotated is rotate for the addresses of a name. They share the time of one host, so the first may take all of it. hosts is how many hosts
+// are rotated: all of them are tried before the addresses are.
+func (w *wire) rotated(lookup pgconn.LookupFunc, hosts int) pgconn.LookupFunc {
+	return func(ctx context.Context, host string) ([]string, error) {
+		addrs, err := lookup(ctx, host)
+		if n := int64(len(addrs)); n > 1 {
+			k := w.turn.Load() / int64(hosts) % n
+			addrs = slices.Concat(addrs[k:], addrs[:k])
+		}
+		return addrs, err
+	}
 }
 
 // kill closes the connection at once, without telling the server.
@@ -257,11 +272,11 @@ func (c *conn) execute(ctx context.Context, sql string, params [][]byte, formats
 
 // warns reports whether the server has done what it was asked to do with a warning. If it stops waiting before a standby has a commit, it
 // reports the commit as done, with a warning. Others warn that the database must be vacuumed, because few numbers of transactions are left
-// (varsup.c, multixact.c): each transaction then has one, for weeks, and is done as ever.
+// (varsup.c, multixact.c), or that the queue of notices fills (async.c): each transaction may then have one, for weeks, and is done as ever.
 func warns(n *pgconn.Notice) bool {
 	switch n.SeverityUnlocalized {
 	case "WARNING", "":
-		return n.Routine != "GetNewTransactionId" && n.Routine != "GetNewMultiXactId"
+		return !slices.Contains([]string{"GetNewTransactionId", "GetNewMultiXactId", "asyncQueueFillWarning"}, n.Routine)
 	}
 	return false
 }

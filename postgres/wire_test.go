@@ -38,6 +38,7 @@ func TestWarns(t *testing.T) {
 		{"WARNING", "", true},
 		{"WARNING", "GetNewTransactionId", false},
 		{"WARNING", "GetNewMultiXactId", false},
+		{"WARNING", "asyncQueueFillWarning", false},
 		{"NOTICE", "", false},
 	} {
 		if got := warns(&pgconn.Notice{SeverityUnlocalized: c.severity, Routine: c.routine}); got != c.want {

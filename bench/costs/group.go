@@ -280,13 +280,17 @@ func (c *crowd) close() {
 func (b *book) groupTable(w io.Writer) {
 	first := true
 	for _, f := range b.of(grouping) {
-		if len(f.Times) == 0 {
+		if len(f.Times) == 0 && f.Error == "" {
 			continue
 		}
 		if first {
 			fmt.Fprintln(w, "\nOne more joins a group whose members all follow it, with their values, each with a client of its own in one process:\n\n"+
 				"| coordinator | | members | requests of each | until all have seen it, p50 | worst |\n|---|---|---|---|---|---|")
 			first = false
+		}
+		if f.Error != "" {
+			fmt.Fprintf(w, "| %s | %s | %d | – | %s | – |\n", f.coordinator(), f.row(), f.N, f.Error)
+			continue
 		}
 		fmt.Fprintf(w, "| %s | %s | %d | %s | %s | %s |\n", f.coordinator(), f.row(), f.N, f.sent(), seconds(f.quantile(0.5)), seconds(f.quantile(1)))
 	}

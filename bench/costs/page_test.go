@@ -100,6 +100,17 @@ func TestWholePage(t *testing.T) {
 	}
 }
 
+// A group that was too large has a row that says so.
+func TestGroupThatWasTooLarge(t *testing.T) {
+	b := new(book)
+	b.put(&figure{Measure: grouping, Coordinator: candidate.Local, Library: candidate.Ours, N: 500, Error: "not all have seen it"})
+	var table strings.Builder
+	b.groupTable(&table)
+	if !strings.HasSuffix(table.String(), "| 500 | – | not all have seen it | – |\n") {
+		t.Errorf("the table is %q", table.String())
+	}
+}
+
 // The page of the recipes needs each lock, queue and group.
 func TestWholeRecipes(t *testing.T) {
 	all := func() *book {
