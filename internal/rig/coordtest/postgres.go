@@ -282,6 +282,16 @@ func (p *Postgres) follow(ctx context.Context, standby, primary *Server) error {
 	if err := standby.Ready(ctx); err != nil {
 		return err
 	}
+	for { // it answers a little before it follows
+		answer, err := askPostgres(ctx, primary.addr, "SELECT EXISTS (SELECT FROM pg_stat_replication WHERE state = 'streaming')")
+		if err == nil && strings.HasSuffix(answer, "t") {
+			break
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("the standby does not follow: %w", errors.Join(err, context.Cause(ctx)))
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
 	if !p.opts.Synchronous {
 		return nil
 	}
