@@ -173,40 +173,27 @@ func (c *client) get(ctx context.Context, key string) (*api.KVPair, uint64, erro
 
 // list reads all keys with a prefix, linearizably; see get.
 func (c *client) list(ctx context.Context, prefix string) (api.KVPairs, uint64, error) {
-	pairs, index, err := ask(ctx, c, prefix, c.at(ctx).KV().List)
-	switch {
-	case err == nil && len(pairs) == 0:
-		err = c.leftOut(ctx, prefix)
-	case err == nil && slices.Contains(pairs, nil):
-		err = c.strange("an answer with an entry that is null")
+	pairs, index, err := listing(ctx, c, prefix, c.at(ctx).KV().List)
+	if err == nil && slices.Contains(pairs, nil) {
+		return nil, 0, c.strange("an answer with an entry that is null")
 	}
-	if err != nil {
-		return nil, 0, err
-	}
-	return pairs, index, nil
+	return pairs, index, err
 }
 
 // names returns the keys directly under a folder, and the folders there in the form
 // "folder/name/".
 func (c *client) names(ctx context.Context, folder string) ([]string, error) {
-	keys, _, err := ask(ctx, c, folder, func(_ string, q *api.QueryOptions) ([]string, *api.QueryMeta, error) {
+	keys, _, err := listing(ctx, c, folder, func(_ string, q *api.QueryOptions) ([]string, *api.QueryMeta, error) {
 		return c.at(ctx).KV().Keys(folder, "/", q)
 	})
-	if err == nil && len(keys) == 0 {
-		err = c.leftOut(ctx, folder)
-	}
 	return keys, err
 }
 
 // below returns all keys that begin with the prefix, and the index of their last change; see get.
 func (c *client) below(ctx context.Context, prefix string) ([]string, uint64, error) {
-	keys, index, err := ask(ctx, c, prefix, func(_ string, q *api.QueryOptions) ([]string, *api.QueryMeta, error) {
+	return listing(ctx, c, prefix, func(_ string, q *api.QueryOptions) ([]string, *api.QueryMeta, error) {
 		return c.at(ctx).KV().Keys(prefix, "", q)
 	})
-	if err == nil && len(keys) == 0 {
-		err = c.leftOut(ctx, prefix)
-	}
-	return keys, index, err
 }
 
 // ask queries what path names, linearizably, and returns the index of the answer.
@@ -220,6 +207,18 @@ func ask[T any](ctx context.Context, c *client, path string, query func(string, 
 		return none, 0, err
 	}
 	return v, meta.LastIndex, nil
+}
+
+// listing is ask for what is below a prefix.
+func listing[S ~[]E, E any](ctx context.Context, c *client, prefix string, query func(string, *api.QueryOptions) (S, *api.QueryMeta, error)) (S, uint64, error) {
+	all, index, err := ask(ctx, c, prefix, query)
+	if err == nil && len(all) == 0 {
+		err = c.leftOut(ctx, prefix)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	return all, index, nil
 }
 
 // A result is the answer to a transaction. If errs is not empty, nothing was done.

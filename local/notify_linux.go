@@ -81,9 +81,9 @@ func (n *notifier) watchRemoval(path string) (stop func()) {
 	return n.subscribe(filepath.Dir(path), unix.IN_DELETE, path, func() {})
 }
 
-// subscribe calls wake whenever one of the changes at the path is told. If it cannot be watched, those who wait for the path whom are
-// woken once a second.
-func (n *notifier) subscribe(path string, of uint32, whom string, wake func()) (stop func()) {
+// subscribe calls wake whenever inotify tells of a change at the path; changes says of which it is to tell. If the path cannot be
+// watched, all who wait for the path otherwise are woken once a second.
+func (n *notifier) subscribe(path string, changes uint32, otherwise string, wake func()) (stop func()) {
 	n.adding.Lock()
 	defer n.added()
 	sub := &subscription{wake: wake}
@@ -97,11 +97,11 @@ func (n *notifier) subscribe(path string, of uint32, whom string, wake func()) (
 	n.subs[path] = append(others, sub)
 	n.mu.Unlock()
 
-	same, err := n.add(path, of)
+	same, err := n.add(path, changes)
 	if !same && err == nil && len(others) > 0 {
 		n.wake(path) // they wait for changes of what was there before
 	}
-	n.refuse(whom, err)
+	n.refuse(otherwise, err)
 	return func() { n.unwatch(path, sub) }
 }
 

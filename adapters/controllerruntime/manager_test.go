@@ -141,7 +141,6 @@ func TestNewManagerFillsCachesFirst(t *testing.T) {
 	c := &contest{T: t, k: k}
 	config := c.config(k.Addrs()[0])
 	j := newJournal()
-	want := func(lines ...string) { t.Helper(); j.want(t, lines...) }
 	filled := make(chan struct{})
 	a := begin(t, j, "a", config, electing("caches"), func(config *rest.Config, o manager.Options) (manager.Manager, error) {
 		m, err := controllerruntime.NewManager(config, o)
@@ -151,13 +150,13 @@ func TestNewManagerFillsCachesFirst(t *testing.T) {
 		return m, m.Add(slowCache{filled: filled})
 	})
 	b := begin(t, j, "b", config, electing("caches"), controllerruntime.NewManager)
-	want("b is there", "b begins")
+	j.want(t, "b is there", "b begins")
 	close(filled)
-	want("a is there")
+	j.want(t, "a is there")
 	b.stop()
-	want("b ends", "a begins")
+	j.want(t, "b ends", "a begins")
 	a.stop()
-	want("a ends")
+	j.want(t, "a ends")
 	for _, x := range []*operator{a, b} {
 		if err := <-x.end; err != nil {
 			t.Error(err)
