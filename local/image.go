@@ -31,6 +31,13 @@ func (im *image) whole() (*state, error) {
 	return &s, err
 }
 
+// set makes im say what st does.
+func (im *image) set(st *state) {
+	im.version, im.record = st.version, st.record
+	im.pins.text = st.text(func(m backend.Member) bool { return m.Pinned })
+	im.line.text = st.text(func(backend.Member) bool { return true })
+}
+
 // newest returns the largest number.
 func (im *image) newest() (uint64, error) {
 	m, err := im.line.last()
@@ -54,8 +61,12 @@ func (im *image) lists(position uint64) (bool, error) {
 // pinned member stands behind it, because otherwise it might be the first to see that member, and not the one in
 // front. Then @line has it when it is read again. If no member is pinned, @line need not be read again.
 func (im *image) join(again lines) error {
-	if len(im.pins.text) == 0 {
+	switch {
+	case len(im.pins.text) == 0:
 		im.line = im.loose
+		return nil
+	case len(im.loose.text)+len(again.text) == 0: // only items stand
+		im.line = im.pins
 		return nil
 	}
 	pinned, err := im.pins.whole()
@@ -186,6 +197,20 @@ func (l *lines) get(position uint64) (m backend.Member, ok bool, err error) {
 	}
 	m, _, err = l.member(at)
 	return m, m.Position == position, err
+}
+
+// remove takes out the member at a position, and reports whether there was one.
+func (l *lines) remove(position uint64) (removed bool, err error) {
+	at, err := l.find(position)
+	if err != nil || at == len(l.text) {
+		return false, err
+	}
+	m, next, err := l.member(at)
+	if err != nil || m.Position != position {
+		return false, err
+	}
+	l.text = slices.Concat(l.text[:at], l.text[next:]) // a copy: others may have the same text
+	return true, nil
 }
 
 // count returns how many members there are.

@@ -198,7 +198,7 @@ func (s *session) add(d *dir, im *image, js []*joining, first uint64) error {
 		return nil
 	}
 	if js[0].m.Pinned {
-		err = s.dir.keep(im.name, im.encodeWith(im.pins.text))
+		err = s.dir.keep(im.name, im.encode(im.pins.text))
 	} else {
 		err = d.keepNot(im.loose)
 	}

@@ -42,25 +42,28 @@ func (s *session) unpin(m backend.Member) error {
 	if err != nil {
 		return err
 	}
-	st, err := im.whole()
+	listed, ok, err := im.line.get(m.Position)
 	if err != nil {
 		return err
 	}
 	own := s.own(m)
-	i := st.index(m)
 	switch {
-	case i < 0:
+	case !ok:
 		if m.Pinned {
 			return s.dir.confirm(m.Line)
 		}
 		return nil
-	case st.members[i].Pinned:
-		st.members = append(st.members[:i], st.members[i+1:]...)
+	case listed.Pinned:
 		// It may also be in @line, where Pin has left it. There it goes first: so it is never one that is not pinned.
 		if err := s.dir.takeOut(im, m.Position); err != nil {
 			return err
 		}
-		if err := s.dir.store(st); err != nil {
+		for _, l := range []*lines{&im.pins, &im.line} {
+			if _, err := l.remove(m.Position); err != nil {
+				return err
+			}
+		}
+		if err := s.dir.store(im); err != nil {
 			return err
 		}
 	case own == nil:
@@ -79,7 +82,7 @@ func (s *session) unpin(m backend.Member) error {
 	if err := s.dir.remove(m.Line, m.Position); err != nil {
 		return err
 	}
-	if len(st.members) == 0 && st.version == backend.Absent {
+	if len(im.line.text) == 0 && im.version == backend.Absent {
 		s.dir.tidy(m.Line)
 	}
 	return nil

@@ -64,7 +64,8 @@ func (s *session) Pin(ctx context.Context, m backend.Member, hd backend.Header, 
 			}
 		}
 		// m also stays in @line until a later Join takes it out there.
-		if err := s.dir.store(st); err != nil {
+		im.set(st)
+		if err := s.dir.store(im); err != nil {
 			return err
 		}
 		// This wakes the watchers of the FIFO.

@@ -34,7 +34,7 @@ func (s *session) Put(ctx context.Context, name string, value []byte, cond *back
 			return err
 		}
 		im.record, im.version = value, backend.Version(version)
-		if err := s.dir.keep(name, im.encodeWith(im.pins.text)); err != nil {
+		if err := s.dir.keep(name, im.encode(im.pins.text)); err != nil {
 			return err
 		}
 		v = im.version
@@ -60,7 +60,8 @@ func (s *session) Delete(ctx context.Context, name string, cond *backend.If) err
 		if len(st.members) == 0 {
 			s.dir.sweep(&image{state: *st}) // of nobody, so that the folder can go
 		}
-		return s.dir.store(st)
+		im.set(st)
+		return s.dir.store(im)
 	})
 }
 

@@ -73,19 +73,14 @@ func unseal(kind string, file []byte) ([]byte, error) {
 	return nil, errors.New("its checksum does not match what it says")
 }
 
-// encode returns the record and the pinned members, as they are written in @state below the first line:
+// encode returns the record, and pins, which are the pinned members, as they are written in @state below the first line:
 //
 //	name a/b
 //	record VERSION BASE64
 //	pinned KEY "VALUE"
 //
 // and shared-pinned in place of pinned.
-func (s *state) encode() []byte {
-	return s.encodeWith(s.text(func(m backend.Member) bool { return m.Pinned }))
-}
-
-// encodeWith is encode with the text of the pinned members.
-func (s *state) encodeWith(pins []byte) []byte {
+func (s *state) encode(pins []byte) []byte {
 	b := nameLine(s.name)
 	if s.version != backend.Absent {
 		b = fmt.Appendf(b, "record %d %s\n", s.version, base64.StdEncoding.EncodeToString(s.record))
@@ -124,18 +119,6 @@ func wordOf(m backend.Member) string {
 		return "pinned"
 	}
 	return "member"
-}
-
-// parseState reads what encode wrote, and nothing else.
-func parseState(name string, body []byte) (*state, error) {
-	s, pins, err := parseRecord("", name, body)
-	if err == nil {
-		s.members, err = pins.whole()
-	}
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
 }
 
 // parseMember reads the line of a member.

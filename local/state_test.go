@@ -41,6 +41,23 @@ func bodyOf(s *state) []byte {
 	return l.encode()
 }
 
+// encode returns the body of a @state.
+func encode(s *state) []byte {
+	return s.encode(s.text(func(m backend.Member) bool { return m.Pinned }))
+}
+
+// parseState reads what [encode] wrote, and nothing else.
+func parseState(name string, body []byte) (*state, error) {
+	s, pins, err := parseRecord("", name, body)
+	if err == nil {
+		s.members, err = pins.whole()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
 func newMember(line string, position uint64, value string, shared bool) backend.Member {
 	return backend.Member{Line: line, Key: key(position), Position: position, Value: value, Shared: shared}
 }
@@ -52,7 +69,7 @@ func pinned(m backend.Member) backend.Member {
 
 func TestStateRoundTrip(t *testing.T) {
 	for _, want := range states {
-		body, err := unseal(kindState, seal(kindState, want.encode()))
+		body, err := unseal(kindState, seal(kindState, encode(want)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,6 +147,12 @@ func TestLines(t *testing.T) {
 			if err != nil || ok != (want.Position != 0) || ok && got != want {
 				t.Fatalf("in a line of %d at %d: %+v, %t, %v; want %+v", n, position, got, ok, err, want)
 			}
+			rest := l
+			removed, err := rest.remove(position)
+			others := slices.DeleteFunc(slices.Clone(all.members), func(m backend.Member) bool { return m.Position == position })
+			if err != nil || removed != ok || !bytes.Equal(rest.text, linesOf(kindLine, others...).text) || !bytes.Equal(l.encode(), bodyOf(all)) {
+				t.Fatalf("%d removed from a line of %d: %t, %v:\n%s", position, n, removed, err, rest.text)
+			}
 		}
 		position := uint64(10*n + 13)
 		all.members = append(all.members, newMember("e", position, strings.Repeat(" "+key(position-10)+" ", n), n%3 == 0))
@@ -140,8 +163,8 @@ func TestLines(t *testing.T) {
 // changed, is read.
 func TestStateDamage(t *testing.T) {
 	files := map[string][]byte{
-		kindState: seal(kindState, (&state{name: "e", version: 7, record: []byte("r"), members: []backend.Member{
-			pinned(newMember("e", 18, "a", false)), pinned(newMember("e", 12345678901, "b", false))}}).encode()),
+		kindState: seal(kindState, encode(&state{name: "e", version: 7, record: []byte("r"), members: []backend.Member{
+			pinned(newMember("e", 18, "a", false)), pinned(newMember("e", 12345678901, "b", false))}})),
 		kindLine: seal(kindLine, bodyOf(&state{members: []backend.Member{newMember("e", 18, "a", false), newMember("e", 12345678901, "b", false)}})),
 		kindNext: formatNext(12345, 13369),
 	}
@@ -228,7 +251,7 @@ func TestParseStateRefuses(t *testing.T) {
 // reads, encode writes back byte for byte.
 func FuzzParseState(f *testing.F) {
 	for _, s := range states {
-		f.Add(s.name, s.encode())
+		f.Add(s.name, encode(s))
 	}
 	f.Add("e", []byte("name e\npinned n_0000000001 `x`\n"))
 	f.Add("e", []byte("name e\nrecord 1 YQ=\n"))
@@ -237,7 +260,7 @@ func FuzzParseState(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if got := s.encode(); !bytes.Equal(got, body) {
+		if got := encode(s); !bytes.Equal(got, body) {
 			t.Errorf("%q is written back as %q", body, got)
 		}
 		for i, m := range s.members {

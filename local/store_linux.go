@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -162,15 +161,9 @@ func (f *folder) keepNot(l lines) error {
 
 // takeOut takes a member out of @line, if it is there. The caller holds the name's lock.
 func (f *folder) takeOut(im *image, position uint64) error {
-	if _, listed, err := im.loose.get(position); err != nil || !listed {
+	if removed, err := im.loose.remove(position); err != nil || !removed {
 		return err
 	}
-	members, err := im.loose.whole()
-	if err != nil {
-		return err
-	}
-	st := &state{members: members}
-	im.loose.text = st.text(func(m backend.Member) bool { return m.Position != position })
 	return f.keepNot(im.loose)
 }
 
@@ -193,14 +186,14 @@ func (d dir) keepNot(l lines) error {
 	})
 }
 
-// store replaces @state, which has the record of st and its pinned members. The caller holds the
+// store replaces @state, which has the record of im and its pinned members. The caller holds the
 // name's lock. If there are none, store removes the file. If no other member is left either, it removes @line,
 // and the folder if that is empty.
-func (f *folder) store(st *state) error {
-	if st.version != backend.Absent || slices.ContainsFunc(st.members, func(m backend.Member) bool { return m.Pinned }) {
-		return f.keep(st.name, st.encode())
+func (f *folder) store(im *image) error {
+	if im.version != backend.Absent || len(im.pins.text) > 0 {
+		return f.keep(im.name, im.encode(im.pins.text))
 	}
-	d, err := f.dir(st.name)
+	d, err := f.dir(im.name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -214,9 +207,9 @@ func (f *folder) store(st *state) error {
 	if err := d.sync(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %s was removed, but that may not outlast a power failure: %w", backend.ErrUnavailable, d.path(stateName), err)
 	}
-	if len(st.members) == 0 {
+	if len(im.line.text) == 0 {
 		_ = d.remove(lineName)
-		f.tidy(st.name)
+		f.tidy(im.name)
 	}
 	return nil
 }
