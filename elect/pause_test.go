@@ -102,23 +102,35 @@ func (s slowPin) Pin(ctx context.Context, m backend.Member, h backend.Header, at
 
 // Who loses the way to the coordinator while the gate is pinned cannot know whether that was done, and says so.
 func TestPauseThatIsNotKnown(t *testing.T) {
-	inField(t, func(t *testing.T, f *field) {
-		b := view.Of(f.c.Client("cut"), func(s backend.Session) backend.Session { return &cutAfterPin{Session: s} })
-		defer b.Close()
-		gate, err := operate.New(b, "reports", "ops").Pause(t.Context(), "a new disk")
-		if !errors.Is(err, backend.ErrUnavailable) || !strings.Contains(err.Error(), "not known whether the election is paused") || gate != (elect.Candidate{}) {
-			t.Errorf("Pause: %+v, %v", gate, err)
-		}
-		if s, err := f.operator.State(t.Context()); err != nil || !s.Paused {
-			t.Errorf("State: %+v, %v; want that it is paused", s, err)
-		}
-	})
+	for name, ends := range map[string]bool{"the session lives": false, "the session ends": true} {
+		t.Run(name, func(t *testing.T) {
+			inField(t, func(t *testing.T, f *field) {
+				c := f.c.Client("cut")
+				b := view.Of(c, func(s backend.Session) backend.Session {
+					cut := &cutAfterPin{Session: s}
+					if ends {
+						cut.end = c.Cut
+					}
+					return cut
+				})
+				defer b.Close()
+				gate, err := operate.New(b, "reports", "ops").Pause(t.Context(), "a new disk")
+				if err == nil || !strings.Contains(err.Error(), "not known whether the election is paused") || gate != (elect.Candidate{}) {
+					t.Errorf("Pause: %+v, %v", gate, err)
+				}
+				if s, err := f.operator.State(t.Context()); err != nil || !s.Paused {
+					t.Errorf("State: %+v, %v; want that it is paused", s, err)
+				}
+			})
+		})
+	}
 }
 
 // cutAfterPin cannot reach the coordinator any more once its gate is pinned.
 type cutAfterPin struct {
 	backend.Session
 	cut bool
+	end func() // the heartbeats; nil if they go on
 }
 
 func (s *cutAfterPin) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
@@ -126,6 +138,11 @@ func (s *cutAfterPin) Pin(ctx context.Context, m backend.Member, h backend.Heade
 		return err
 	}
 	s.cut = true
+	if s.end != nil {
+		s.end()
+		<-s.Done()
+		return s.Err()
+	}
 	return backend.ErrUnavailable
 }
 

@@ -49,7 +49,7 @@ func (op *Operator) Pause(ctx context.Context, reason string) (elect.Candidate, 
 	}
 	g := &gate{op: op, s: s, m: j.Member, says: says}
 	if err := g.pin(ctx); err != nil {
-		if left := g.leave(ctx); left != nil {
+		if left := g.leave(ctx); left != nil || s.Err() != nil { // a gate outlives the session that has put it there
 			err = fmt.Errorf("it is not known whether the election is paused; look, and resume it if it is: %w", errors.Join(err, left))
 		}
 		return elect.Candidate{}, err
