@@ -43,7 +43,8 @@ type Tx interface {
 // nobody leads after it, before tx is over, even if its process has vanished. PREPARE TRANSACTION does the same,
 // until somebody commits what was prepared, or rolls it back.
 //
-// The role needs the grant [Worker]. In a migration the election is on two coordinators, and Guard fails.
+// The role needs the grant [Worker]. In a migration to another coordinator Guard refuses from the cutover on, and in one to this
+// database until somebody leads who has joined after the cutover.
 //
 // If the commit waits for a standby, and that is cancelled, by pg_cancel_backend or a driver that asks the server to cancel when a
 // context ends, PostgreSQL reports it as done, with a warning: take that for a lost answer. On a primary that was replaced the

@@ -22,6 +22,7 @@ import (
 	"maps"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/succession-dev/succession"
@@ -35,7 +36,7 @@ import (
 var sources = []string{"auth", "cron", "daemon", "kernel", "mail", "ssh", "user", "web"}
 
 func main() {
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	url := flag.String("url", "", "the coordinator, such as etcd://localhost:2379; empty is a temporary folder of this machine")
 	collectors := flag.Int("collectors", 3, "how many there are")

@@ -25,6 +25,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/succession-dev/succession"
@@ -40,7 +41,7 @@ import (
 var tables = []string{"customers", "invoices", "orders"}
 
 func main() {
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	url := flag.String("url", "", "the coordinator, such as etcd://localhost:2379; empty is a temporary folder of this machine")
 	machines := flag.Int("machines", 3, "how many there are")

@@ -1,7 +1,7 @@
 // Transfer is a service of which one instance moves money, from the table checking to the table
 // savings, and writes down each transfer. The election is in the same database as the money: each
 // transaction is guarded, so one of an instance that does not lead any more changes nothing,
-// however late it comes. Copy it, and replace transfer. With a PostgreSQL and nothing else, in this
+// however late it comes. Copy this file, and replace transfer. With a PostgreSQL and nothing else, in this
 // folder:
 //
 //	createdb bank
@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -30,7 +31,7 @@ import (
 )
 
 func main() {
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	url := flag.String("url", "postgres:///bank", "the coordinator, in the database with the money")
 	database := flag.String("database", "dbname=bank", "that database, as PostgreSQL's clients have it")
