@@ -34,7 +34,7 @@ type txn struct {
 	then, otherwise []clientv3.Op
 	// lease is the lease to which then attaches a key; 0 for none.
 	lease int64
-	// urgent makes persist ask two servers at once from the beginning, and it waits for no
+	// urgent makes persist ask two servers at once from the beginning, if there are two, and it waits for no
 	// other request.
 	urgent bool
 }
@@ -151,8 +151,8 @@ func (s *session) once(ctx context.Context, t txn) (*clientv3.TxnResponse, error
 func (s *session) longest() time.Duration { return max(s.ttl, minAttempt) }
 
 // either sends t, of which only one copy can take effect: after that, the condition of t never
-// holds again. If no answer comes in time, or it is lost, either sends two more copies, see
-// [first]. The answer of the copy that has taken effect is the answer of t.
+// holds again. If no answer comes in time, or it is lost, either sends more copies, see
+// [Backend.copies]. The answer of the copy that has taken effect is the answer of t.
 //
 // If an answer says that the condition does not hold, another copy may have taken effect before,
 // and its answer may still come. So that answer counts only if all copies have said so, or if
@@ -199,9 +199,10 @@ func (s *session) either(ctx context.Context, t txn, untouched func(*clientv3.Tx
 		}
 		if late && !copied {
 			copied = true
-			send()
-			send()
-			left += 2
+			for range s.b.copies(true) {
+				send()
+				left++
+			}
 		}
 	}
 	return all.resp, all.err
@@ -223,7 +224,7 @@ func (s *session) persistFor(ctx, requests context.Context, t txn) (resp *client
 	}
 	pause := newBackoff()
 	for limit := s.attempt(); ; limit = min(2*limit, s.longest()) {
-		resp, err = first(requests, lost || t.urgent, func(ctx context.Context) (*clientv3.TxnResponse, error) {
+		resp, err = first(requests, s.b.copies(lost || t.urgent), func(ctx context.Context) (*clientv3.TxnResponse, error) {
 			return s.commit(ctx, t, limit)
 		})
 		if !isLost(err) {
@@ -241,12 +242,20 @@ func (s *session) persistFor(ctx, requests context.Context, t txn) (resp *client
 	}
 }
 
-// first calls f once, or if both is true twice at the same time. It returns the first
-// result that is not the loss of an answer. gRPC sends each request to the next of all
-// servers. So of two that go out together, one passes over a server that stands still.
-// Two that go out one after the other may both hit it, with other requests in between.
-func first[T any](ctx context.Context, both bool, f func(context.Context) (T, error)) (T, error) {
-	if !both {
+// copies is how many of a request go out together, if both is true. gRPC sends each request to the
+// next of all servers. So of two that go out together, one passes over a server that stands still.
+// Two that go out one after the other may both hit it, with other requests in between. A server that
+// is the only one would get both, and if it is slow that makes it slower.
+func (b *Backend) copies(both bool) int {
+	if both && len(b.client.Endpoints()) > 1 {
+		return 2
+	}
+	return 1
+}
+
+// first calls f, n times at the same time. It returns the first result that is not the loss of an answer.
+func first[T any](ctx context.Context, n int, f func(context.Context) (T, error)) (T, error) {
+	if n == 1 {
 		return f(ctx)
 	}
 	type result struct {
@@ -254,27 +263,29 @@ func first[T any](ctx context.Context, both bool, f func(context.Context) (T, er
 		err error
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	results := make(chan result, 2)
+	results := make(chan result, n)
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
-	for range cap(results) {
+	for range n {
 		running.Go(func() {
 			v, err := f(ctx)
 			results <- result{v, err}
 		})
 	}
 	r := <-results
-	if isLost(r.err) {
-		r = <-results
+	for range n - 1 {
+		if isLost(r.err) {
+			r = <-results
+		}
 	}
 	return r.v, r.err
 }
 
 // twice calls f, and if no answer comes in time once more, by way of [first].
-func twice[T any](ctx context.Context, limit time.Duration, urgent bool, f func(context.Context) (T, error)) (v T, err error) {
+func twice[T any](ctx context.Context, b *Backend, limit time.Duration, urgent bool, f func(context.Context) (T, error)) (v T, err error) {
 	for _, again := range []bool{false, true} {
-		v, err = first(ctx, urgent || again, func(ctx context.Context) (T, error) {
+		v, err = first(ctx, b.copies(urgent || again), func(ctx context.Context) (T, error) {
 			ctx, cancel := context.WithTimeout(ctx, limit)
 			defer cancel()
 			return f(ctx)
