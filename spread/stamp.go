@@ -142,8 +142,7 @@ func (b *Backend) found(ctx context.Context, names []string) (stamp, error) {
 		}
 		e := entries[i].Value
 		if e.Name != name || !slices.Equal(e.Founders, names) || i > 0 && e.ID != s.ID {
-			return s, fmt.Errorf("%w list of clusters %v: %s was put into another list, as %s of %v; give all processes one list, "+
-				"or delete the record %q there if that list was never used", backend.ErrInvalid, names, name, e.Name, e.Founders, stampRecord)
+			return s, otherList(name, names, e)
 		}
 		s.ID = e.ID // the first cluster decides
 	}
@@ -161,12 +160,11 @@ func (b *Backend) found(ctx context.Context, names []string) (stamp, error) {
 		if entries[i].Value.Complete {
 			continue
 		}
-		s.Name = name
 		c, err := b.named(ctx, name)
 		if err == nil {
-			_, err = stampOf(c.b).CompareAndSet(ctx, entries[i].Version, s)
+			err = complete(ctx, c.b, entries[i])
 		}
-		if err != nil && !errors.Is(err, backend.ErrVersion) { // ErrVersion: another process makes it complete too
+		if err != nil {
 			return s, fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -187,8 +185,28 @@ func put(ctx context.Context, b backend.Backend, s stamp) (record.Entry[stamp], 
 	return record.Entry[stamp]{Value: s, Version: version}, err
 }
 
+// complete makes the stamp of a founder complete. The caller knows that all founders have it.
+func complete(ctx context.Context, b backend.Backend, e record.Entry[stamp]) error {
+	was := e.Value
+	e.Value.Complete = true
+	_, err := stampOf(b).CompareAndSet(ctx, e.Version, e.Value)
+	if !errors.Is(err, backend.ErrVersion) {
+		return err
+	}
+	switch now, gerr := stampOf(b).Get(ctx); {
+	case gerr != nil:
+		return gerr
+	case !now.Exists():
+		return err
+	case now.Value.ID != was.ID || !now.Value.Complete: // otherwise another process has made it complete
+		return otherList(was.Name, was.Founders, now.Value)
+	}
+	return nil
+}
+
 // admit returns an error unless sub is the cluster with that name. It gives its stamp to a cluster
-// that was added to the list.
+// that was added to the list, and makes that of a founder complete if whoever founded the list did
+// not come to that.
 func (b *Backend) admit(ctx context.Context, name string, sub backend.Backend) error {
 	s, err := b.founding(ctx, true)
 	if err != nil {
@@ -208,8 +226,21 @@ func (b *Backend) admit(ctx context.Context, name string, sub backend.Backend) e
 		return fmt.Errorf("%w cluster %s: it was put into the list %v, which was never in use; delete the record %q there", backend.ErrInvalid, name, e.Value.Founders, stampRecord)
 	case e.Value.ID != s.ID || e.Value.Name != name:
 		return notItself(name, e.Value)
+	case !e.Value.Complete:
+		// Another founder is complete, so all have the stamp. This process needs no more than that, and
+		// may lack the right.
+		if err := complete(ctx, sub, e); err != nil {
+			b.log.Warn("the list of clusters was founded, and one of them does not say so: while the others are out, no process can start; let one start with the right to write the record",
+				"cluster", name, "record", stampRecord, "err", err)
+		}
 	}
 	return nil
+}
+
+// otherList says that a cluster has a stamp that does not belong to the list of names.
+func otherList(cluster string, names []string, s stamp) error {
+	return fmt.Errorf("%w list of clusters %v: %s was put into another list, as %s of %v; give all processes one list, "+
+		"or delete the record %q there if that list was never used", backend.ErrInvalid, names, cluster, s.Name, s.Founders, stampRecord)
 }
 
 func notItself(name string, s stamp) error {

@@ -1,0 +1,77 @@
+package spread_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// beforeStamp returns a process that does something before it writes the n-th record .spread.
+func (w *world) beforeStamp(n int, do func(*process), clusters ...string) *process {
+	p := w.process("founder", clusters...)
+	p.before = func(call, on string) {
+		if call == "put" && on == ".spread" {
+			if n--; n == 0 {
+				do(p)
+			}
+		}
+	}
+	return p
+}
+
+// A process that is killed while it founds the list leaves nothing that the next ones do not bring to an end: each founder
+// then says by itself where the elections are that it keeps.
+func TestFoundingIsKilled(t *testing.T) {
+	for kill, killed := 1, true; killed; kill++ {
+		inWorld(t, func(t *testing.T, w *world) {
+			ctx, cancel := context.WithCancel(w.ctx)
+			defer cancel()
+			killed = false
+			p := w.beforeStamp(kill, func(p *process) { killed = true; p.kill(); cancel() }, "a", "b")
+			if _, err := p.For(election).Session(ctx); killed != (err != nil) {
+				t.Fatalf("killed before it wrote record %d: %t, and then %v", kill, killed, err)
+			}
+			q := w.process("q", "a", "b")
+			for _, name := range names(10) {
+				if _, err := q.For(name).Session(w.ctx); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, out := range []string{"a", "b"} {
+				w.c[out].Pause()
+				starts := w.process("starts", "a", "b")
+				if err := starts.Reach(w.ctx); err != nil {
+					t.Errorf("the founder was killed before it wrote record %d; while %s is out: %v", kill, out, err)
+				}
+				w.c[out].Resume()
+			}
+		}, "a", "b")
+	}
+}
+
+// Who founds a list, and of which a cluster is put into another list meanwhile, does not take that for its own.
+func TestFoundingIsOvertaken(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		p := w.beforeStamp(4, func(*process) {
+			vandal, err := w.c["b"].Client("vandal").Session(w.ctx)
+			if err == nil {
+				err = vandal.Delete(w.ctx, ".spread", nil)
+			}
+			if err == nil {
+				_, err = w.process("other", "b", "c").For(election).Session(w.ctx)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}, "a", "b")
+		for _, name := range names(10) {
+			_, err := p.For(name).Session(w.ctx)
+			want(t, err, backend.ErrInvalid)
+		}
+		if r := w.c["b"].Record(".spread"); !strings.Contains(string(r.Value), `"b","c"`) {
+			t.Errorf("b says %s", r.Value)
+		}
+	}, "a", "b", "c")
+}
