@@ -39,7 +39,8 @@
 //  1. Each election has one keeper. Which one follows from its name and the founders, and all
 //     processes know the same founders: each cluster says in the record .spread which one it is,
 //     which clusters are the founders, and an ID. A list is founded in two rounds. First all
-//     founders get this record, each on condition that it has none; then it is marked complete. A
+//     founders get this record, each on condition that it has none; then it is marked complete, by
+//     whoever next uses the founder if the first process does not come to that. A
 //     process uses no election before it has seen a complete record. If two lists have a cluster in
 //     common, that cluster has the record of only one list, so at most one becomes complete. Before
 //     a process uses a cluster, it asks which one that is. So it fails if its list has other
@@ -50,7 +51,8 @@
 //  3. A process leads only on a cluster that the record has named as the home. A remembered record,
 //     or one from a server that lags behind, may be old. But the record changes only in a move, and
 //     after a move the election is sealed on the old cluster: [backend.ErrSealed]. Nobody leads
-//     behind a seal, and a process that meets one asks the keeper again.
+//     behind a seal, and a process that meets one asks the keeper again. So does one that may have missed a
+//     move, before it opens the next session: who only reads records meets no seal.
 //  4. While an election moves, a candidate knows both clusters and stands on both, or knows the old
 //     one alone. Package migrate has the same two kinds of candidates, after the restart and before
 //     it; it explains which of them leads, and why tokens grow. The gate on the new cluster stands
@@ -92,7 +94,8 @@
 //
 // # What it costs
 //
-// A process reads one record of each cluster that it uses, once, and one of each election. It has a
+// A process reads one record of each cluster that it uses, once, and one of each election, this one
+// again at the next use after any election with the same keeper has begun or ended a move. It has a
 // session with each cluster that it uses, and one watch on each founder. An election at rest costs
 // what it costs without this package. The first write of a record in a term takes a few round trips
 // more. While elections move from one cluster to another, a process

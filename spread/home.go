@@ -44,10 +44,19 @@ func (h Home) same(o Home) bool { return h.At == o.At && h.To == o.To }
 // both reports whether candidates stand on both clusters.
 func (h Home) both() bool { return h.To != "" && !h.Planned }
 
+// known returns h as candidates have to know it: they do nothing about a move that is only planned.
+func (h Home) known() Home {
+	if h.Planned {
+		return Home{At: h.At}
+	}
+	return h
+}
+
 // A home is what this process knows of an election's Home.
 type home struct {
 	Home
 	keeper  *cluster
+	heard   int             // how many times the bell had been heard when it was read
 	left    context.Context // ends when the election has another Home
 	leave   context.CancelCauseFunc
 	guarded along.Alone // the records that leaders guard there
@@ -119,12 +128,12 @@ func (b *Backend) settle(ctx context.Context, c *cluster, election string) (reco
 }
 
 // home returns where the election lives, as this process knows it. It asks the founder at the first
-// call, and again when the bell has rung for the election.
+// call, and again when the bell has rung.
 func (b *Backend) home(ctx context.Context, election string) (*home, error) {
 	b.mu.Lock()
 	h := b.homes[election]
 	b.mu.Unlock()
-	if h != nil {
+	if h != nil && !b.missed(ctx, election, h) {
 		return h, nil
 	}
 	c, err := b.keeper(ctx, election)
@@ -158,7 +167,7 @@ func (b *Backend) know(keeper *cluster, election string, now Home, heard int) *h
 		return nil
 	}
 	if h == nil {
-		h = &home{Home: now, keeper: keeper}
+		h = &home{Home: now, keeper: keeper, heard: heard}
 		h.left, h.leave = context.WithCancelCause(b.life)
 		b.homes[election] = h
 	}
@@ -185,7 +194,7 @@ func (b *Backend) changed(ctx context.Context, election string, h *home) (bool, 
 		if err != nil {
 			return false, err
 		}
-		if e.Value != h.Home {
+		if e.Value.known() != h.known() {
 			b.forget(election, h)
 			return true, nil
 		}
@@ -193,6 +202,35 @@ func (b *Backend) changed(ctx context.Context, election string, h *home) (bool, 
 			return false, err
 		}
 	}
+}
+
+// missed reports whether the election has another home than h, and forgets h if so. It asks the
+// founder if the bell has been heard since h was read: it may have rung for a move that had begun and
+// ended by then, of which it says nothing any more. Candidates and observers meet the seal of such a
+// move; who only reads records does not, nor does anybody once the old cluster has been taken away. If
+// the founder cannot be asked soon, h counts, as without the bell.
+func (b *Backend) missed(ctx context.Context, election string, h *home) bool {
+	heard := h.keeper.hears()
+	b.mu.Lock()
+	asked := h.heard == heard
+	b.mu.Unlock()
+	if asked {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, others)
+	defer cancel()
+	e, err := homeOf(h.keeper, election).Get(ctx)
+	if err != nil || !e.Exists() {
+		return false
+	}
+	if e.Value.known() != h.known() {
+		b.forget(election, h)
+		return true
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h.heard = max(h.heard, heard)
+	return false
 }
 
 // follow follows the bell of a founder, as long as b is open.

@@ -10,6 +10,7 @@ import (
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/migrate"
+	"github.com/succession-dev/succession/recipes/record"
 	"github.com/succession-dev/succession/spread"
 )
 
@@ -306,6 +307,59 @@ func TestMoveIsMissed(t *testing.T) {
 		}
 		stop()
 	}, "a", "b")
+}
+
+// A process that only reads records of an election finds its way too, though no member and no line tell it of a move that it
+// has missed. So does a candidate that comes when the old cluster has been taken away.
+func TestMoveIsMissedByReader(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.process("founder", "a", "b").run("another")
+		w.until("somebody leads", time.Minute, func() bool { return w.leader("another") != "" })
+		p := w.process("p", "a", "b", "c")
+		if err := p.Put(w.ctx, election, "c"); err != nil {
+			t.Fatal(err)
+		}
+		p.run(election)
+		w.until("p leads", time.Minute, func() bool { return w.leader(election) == "p" })
+		w.guards("position", "1")
+		reader, late := w.process("reader", "a", "b", "c"), w.process("late", "a", "b", "c")
+		position := record.New(reader.For(election), "position", record.Text())
+		read := make(chan string, 100)
+		w.wg.Go(func() {
+			for e, err := range position.Follow(w.ctx) {
+				if err == nil {
+					read <- e.Value
+				}
+			}
+		})
+		if _, err := late.For(election).Session(w.ctx); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(ttl)
+		keeper := w.keeper()
+		reader.each(keeper, (*memory.Backend).Hide)
+		late.each(keeper, (*memory.Backend).Hide)
+		op := w.process("operator", "a", "b", "c")
+		if err := op.Move(w.ctx, election, other(keeper), nil); err != nil {
+			t.Fatal(err)
+		}
+		w.finish(op, election)
+		w.guards("position", "2")
+		reader.each(keeper, (*memory.Backend).Heal)
+		late.each(keeper, (*memory.Backend).Heal)
+		time.Sleep(3 * ttl)
+		last := ""
+		for len(read) > 0 {
+			last = <-read
+		}
+		if last != "2" {
+			t.Errorf("who follows the record sees %q last; want 2", last)
+		}
+		w.c["c"].Pause()
+		late.run(election)
+		w.until("the late one stands in line", time.Minute, func() bool { return len(w.c[other(keeper)].Members(election)) == 2 })
+		w.c["c"].Resume()
+	}, "a", "b", "c")
 }
 
 // Who cannot find out where an election has gone is told why, and does not look for ever.
