@@ -115,6 +115,43 @@ func TestBellRingsLateForNoMove(t *testing.T) {
 	}, "a", "b", "c")
 }
 
+// An operator who is killed before he rings the bell leaves one that is wrong. Candidates do not join again whenever it rings for
+// others.
+func TestBellDoesNotRing(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		op := w.process("operator", "a", "b")
+		to := other(home(t, op).At)
+		if err := op.Move(w.ctx, election, to, nil); err != nil {
+			t.Fatal(err)
+		}
+		dies := w.process("dies", "a", "b")
+		dies.before = func(call, on string) {
+			if call == "put" && on == ".spread-moves" {
+				dies.kill()
+			}
+		}
+		ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
+		defer cancel()
+		if err := dies.Finish(ctx, election, nil); err == nil {
+			t.Fatal("the bell rings")
+		}
+		for _, name := range []string{"p", "q", "r"} {
+			w.process(name, "a", "b").run(election)
+		}
+		time.Sleep(ttl)
+		before := w.c[to].Members(election)
+		for _, name := range names(10) { // they ring the bells of both clusters
+			if err := op.Abort(w.ctx, name); err != nil {
+				t.Error(err)
+			}
+		}
+		time.Sleep(ttl)
+		if now := w.c[to].Members(election); len(now) != 3 || !slices.Equal(now, before) {
+			t.Errorf("when the bell rang for others, those in line became %v; they were %v", now, before)
+		}
+	}, "a", "b")
+}
+
 // A process that hears the bell just after it has read where an election lives reads that again, the
 // second time too.
 func TestBellRingsWhileHomeIsRead(t *testing.T) {

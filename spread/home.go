@@ -130,10 +130,7 @@ func (b *Backend) settle(ctx context.Context, c *cluster, election string) (reco
 // home returns where the election lives, as this process knows it. It asks the founder at the first
 // call, and again when the bell has rung.
 func (b *Backend) home(ctx context.Context, election string) (*home, error) {
-	b.mu.Lock()
-	h := b.homes[election]
-	b.mu.Unlock()
-	if h != nil && !b.missed(ctx, election, h) {
+	if h := b.remembered(ctx, election); h != nil {
 		return h, nil
 	}
 	c, err := b.keeper(ctx, election)
@@ -204,33 +201,42 @@ func (b *Backend) changed(ctx context.Context, election string, h *home) (bool, 
 	}
 }
 
-// missed reports whether the election has another home than h, and forgets h if so. It asks the
-// founder if the bell has been heard since h was read: it may have rung for a move that had begun and
-// ended by then, of which it says nothing any more. Candidates and observers meet the seal of such a
-// move; who only reads records does not, nor does anybody once the old cluster has been taken away. If
-// the founder cannot be asked soon, h counts, as without the bell.
-func (b *Backend) missed(ctx context.Context, election string, h *home) bool {
-	heard := h.keeper.hears()
+// remembered returns what this process knows of the election's home, or nil. If the bell has been
+// heard since that was read, it may have rung for a move that had begun and ended by then, of which it
+// says nothing any more. Candidates and observers meet the seal of such a move; who only reads records
+// does not, nor does anybody once the old cluster has been taken away. So remembered asks the founder
+// then. If that cannot be asked soon, what is known counts.
+func (b *Backend) remembered(ctx context.Context, election string) *home {
 	b.mu.Lock()
-	asked := h.heard == heard
+	h := b.homes[election]
+	heard := h != nil && h.heard == h.keeper.hears()
 	b.mu.Unlock()
-	if asked {
-		return false
+	if h == nil || heard {
+		return h
 	}
 	ctx, cancel := context.WithTimeout(ctx, others)
 	defer cancel()
+	if moved, _ := b.moved(ctx, election, h); moved {
+		return nil
+	}
+	return h
+}
+
+// moved asks the founder whether the election has another home than h, and forgets h if so.
+func (b *Backend) moved(ctx context.Context, election string, h *home) (bool, error) {
+	heard := h.keeper.hears()
 	e, err := homeOf(h.keeper, election).Get(ctx)
 	if err != nil || !e.Exists() {
-		return false
+		return false, err
 	}
 	if e.Value.known() != h.known() {
 		b.forget(election, h)
-		return true
+		return true, nil
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	h.heard = max(h.heard, heard)
-	return false
+	return false, nil
 }
 
 // follow follows the bell of a founder, as long as b is open.
@@ -261,8 +267,9 @@ func bellOf(c *cluster) *record.Value[map[string]Home] {
 	return record.New(c.b, bellRecord, record.JSON[map[string]Home]())
 }
 
-// heed forgets the homes that differ from the bell: those of elections whose move is not known yet,
-// or is another one, and of elections whose move has ended.
+// heed asks again for the homes that differ from the bell: those of elections whose move is not known
+// yet, or is another one, and of elections whose move has ended. The bell alone does not count, because
+// an operator may have been interrupted before he rang it.
 func (b *Backend) heed(c *cluster, moving map[string]Home) {
 	c.mu.Lock()
 	c.moving = moving
@@ -277,7 +284,10 @@ func (b *Backend) heed(c *cluster, moving map[string]Home) {
 	}
 	b.mu.Unlock()
 	for election, h := range old {
-		b.forget(election, h)
+		err := again.Try(b.life, again.Passing, func() error { _, err := b.moved(b.life, election, h); return err })
+		if err != nil {
+			b.forget(election, h) // the next call of home says why
+		}
 	}
 }
 
