@@ -90,7 +90,8 @@
 //
 // If the old cluster is lost for good after the cutover, [Backend.Finish] cannot see that nobody stands there. Put an empty
 // coordinator in its place, under its URL, and call Finish again. That also does before the cutover, with the fence raised on both, as
-// docs/migration.md says. But a founder that is lost takes the homes along that it keeps.
+// docs/migration.md says. If the new cluster is lost before the cutover, put an empty coordinator in its place and call [Backend.Abort].
+// But a founder that is lost takes the homes along that it keeps.
 //
 // # What it costs
 //

@@ -332,6 +332,11 @@ func finish(ctx context.Context, m *migrate.Backend, election string, h Home) (H
 
 func abort(ctx context.Context, m *migrate.Backend, election string, h Home) (Home, error) {
 	_, err := m.Abort(ctx, election)
+	if errors.Is(err, migrate.ErrNotBegun) && !h.Planned { // an empty cluster is in the place of the new one, which is lost
+		if _, err = m.Begin(ctx, election); err == nil {
+			_, err = m.Abort(ctx, election)
+		}
+	}
 	if err != nil && h.Planned {
 		if s, serr := m.Status(ctx, election); serr == nil && (s.Phase == migrate.None || s.Phase == migrate.Elsewhere) {
 			err = nil // it was planned, and nothing else: no gate of this move stands

@@ -142,6 +142,42 @@ func TestOldClusterIsLost(t *testing.T) {
 	}, "a", "b", "c")
 }
 
+// The new cluster is lost for good before the cutover. With an empty one in its place the move can be taken back.
+func TestNewClusterIsLost(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		at := home(t, w.process("founder", "a", "b")).At
+		foreign := w.c[at].Client("foreign") // leads, and never stands on both clusters
+		defer foreign.Close()
+		s, err := foreign.Session(w.ctx)
+		if err == nil {
+			_, err = s.Join(w.ctx, election, "foreign", "")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		op := w.process("operator", "a", "b", "c")
+		ctx, cancel := context.WithTimeout(w.ctx, 10*time.Second)
+		defer cancel()
+		want(t, op.Move(ctx, election, "c", nil), context.DeadlineExceeded, "foreign")
+		lost := w.c["c"]
+		lost.Pause()
+		defer lost.Resume()
+		w.c["c"] = memory.New(&memory.Options{TTL: ttl, Slack: time.Second})
+		op = w.process("another operator", "a", "b", "c")
+		if err := op.Abort(w.ctx, election); err != nil {
+			t.Error(err)
+		}
+		if h, _, err := op.Where(w.ctx, election); err != nil || h != (spread.Home{At: at}) {
+			t.Errorf("after the abort: %+v, %v; want %s", h, err, at)
+		}
+		w.process("p", "a", "b", "c").run(election)
+		if err := s.Close(w.ctx); err != nil {
+			t.Fatal(err)
+		}
+		w.until("p leads", time.Minute, func() bool { return w.leader(election) == "p" })
+	}, "a", "b", "c")
+}
+
 // When the move has ended, the old cluster is not needed: not by who leads and waits, nor by who
 // starts, as long as the founder can be asked.
 func TestMovedNeedsOldClusterNoMore(t *testing.T) {

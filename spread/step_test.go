@@ -270,6 +270,31 @@ func TestWaitsOnTheNewCluster(t *testing.T) {
 	}, "a", "b")
 }
 
+// killedBefore has an operator do something, who is killed before his n-th step, and returns that, or "" if there are fewer.
+func (w *world) killedBefore(t *testing.T, n int, do func(context.Context, *process) error, clusters ...string) (last string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(w.ctx)
+	defer cancel()
+	op := w.process("killed", clusters...)
+	var mu sync.Mutex
+	op.before = func(call, on string) {
+		if call == "got" {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if n--; n == 0 {
+			last = call + " " + on
+			op.kill()
+			cancel()
+		}
+	}
+	if err := do(ctx, op); (last != "") != (err != nil) {
+		t.Fatalf("killed before %q: %v", last, err)
+	}
+	return last
+}
+
 // A move that is killed before any of its steps leaves nothing that Abort, or Finish, does not clear
 // away: the election can be moved anywhere afterwards.
 func TestMoveIsKilled(t *testing.T) {
@@ -283,28 +308,9 @@ func TestMoveIsKilled(t *testing.T) {
 			case "c":
 				third = "a"
 			}
-			ctx, cancel := context.WithCancel(w.ctx)
-			defer cancel()
-			steps, last := 0, ""
-			op := w.process("killed", "a", "b", "c")
-			var mu sync.Mutex
-			op.before = func(call, on string) {
-				if call == "got" {
-					return
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				if steps++; steps == kill {
-					last = call + " " + on
-					op.kill()
-					cancel()
-				}
-			}
-			err := op.Move(ctx, election, to, nil)
-			if killed = last != ""; killed != (err != nil) {
-				t.Fatalf("killed before %q: %v", last, err)
-			}
-			op = w.process("operator", "a", "b", "c")
+			last := w.killedBefore(t, kill, func(ctx context.Context, op *process) error { return op.Move(ctx, election, to, nil) }, "a", "b", "c")
+			killed = last != ""
+			op := w.process("operator", "a", "b", "c")
 			if err := op.Abort(w.ctx, election); errors.Is(err, spread.ErrRefused) {
 				w.finish(op, election)
 			} else if err != nil {
@@ -323,6 +329,58 @@ func TestMoveIsKilled(t *testing.T) {
 			w.process("p", "a", "b", "c").run(election)
 			w.until("p leads", time.Minute, func() bool { return w.leader(election) == "p" })
 		}, "a", "b", "c")
+	}
+}
+
+// An abort, or the end of a move, that is killed before any of its steps is done by the next one, and candidates stand all along.
+func TestLastStepIsKilled(t *testing.T) {
+	for name, step := range map[string]func(context.Context, *process) error{
+		"abort":  func(ctx context.Context, op *process) error { return op.Abort(ctx, election) },
+		"finish": func(ctx context.Context, op *process) error { return op.Finish(ctx, election, nil) },
+	} {
+		for kill, last := 1, "none"; last != ""; kill++ {
+			inWorld(t, func(t *testing.T, w *world) {
+				at := home(t, w.process("first", "a", "b")).At
+				to := other(at)
+				stays, foreign := to, w.c[at].Client("foreign")
+				defer foreign.Close()
+				if name == "abort" { // one leads that never stands on both clusters
+					stays = at
+					s, err := foreign.Session(w.ctx)
+					if err == nil {
+						_, err = s.Join(w.ctx, election, "foreign", "")
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+				for _, name := range []string{"p", "q"} {
+					w.process(name, "a", "b").run(election)
+				}
+				op := w.process("operator", "a", "b")
+				ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
+				defer cancel()
+				if err := op.Move(ctx, election, to, nil); (err != nil) != (name == "abort") {
+					t.Fatal(err)
+				}
+				time.Sleep(2 * ttl) // all have followed
+				last = w.killedBefore(t, kill, step, "a", "b")
+				time.Sleep(2 * ttl)
+				if err := step(w.ctx, op); err != nil {
+					t.Errorf("%s, after one that was killed before %q: %v", name, last, err)
+				}
+				if h, _, err := op.Where(w.ctx, election); err != nil || h != (spread.Home{At: stays}) {
+					t.Errorf("killed before %q: it lives on %+v, %v; want %s", last, h, err, stays)
+				}
+				if err := foreign.Close(); err != nil {
+					t.Fatal(err)
+				}
+				w.until("somebody leads", time.Minute, func() bool { return w.leader(election) != "" })
+				if err := op.Move(w.ctx, election, other(stays), nil); err != nil {
+					t.Errorf("killed before %q: another move: %v", last, err)
+				}
+			}, "a", "b")
+		}
 	}
 }
 
