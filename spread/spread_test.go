@@ -425,7 +425,7 @@ func TestFor(t *testing.T) {
 }
 
 // The record that all processes follow is made with the list of clusters: on a coordinator where names are nobody's, another
-// could make it later, and have all who wait join again and again.
+// could make it later, and keep operators from writing it.
 func TestMovesAreFoundedWithTheList(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		if _, err := w.process("p", "a", "b").For("first").Session(w.ctx); err != nil {

@@ -147,7 +147,7 @@ func (b *Backend) found(ctx context.Context, names []string) (stamp, error) {
 		s.ID = e.ID // the first cluster decides
 	}
 	s.Complete = true
-	for _, name := range names { // before strangers can make them, and let candidates join again and again
+	for _, name := range names { // before strangers can make them, and keep operators from ringing them
 		c, err := b.named(ctx, name)
 		if err == nil {
 			_, err = bellOf(c).CompareAndSet(ctx, backend.Absent, map[string]Home{})
