@@ -28,7 +28,8 @@
 // that, if it is as "What rests on what" says.
 //
 // Waiting (L3): each session has one connection, which listens. It also carries the heartbeats and,
-// if it is idle, most other requests; a process at rest needs no second one. Notices come before
+// if it is idle, most other requests; a process at rest needs no second one. A request whose answer was lost there is sent again over another:
+// it may wait for a lock. Notices come before
 // the answer to a later heartbeat on the connection, so an answered heartbeat proves that no notice
 // is missing. When the connection is made anew, all waiters look.
 //

@@ -492,7 +492,7 @@ func TestWarnsOfStandby(t *testing.T) {
 		if c.another {
 			follow(t, p.Addrs()[0])
 		}
-		var log warnings
+		log := warnings{of: "standby"}
 		b := hosts(t, postgres.Options{Logger: slog.New(&log)}, p.Addrs()[0])
 		for range 2 {
 			s, err := b.Session(t.Context())
@@ -503,7 +503,7 @@ func TestWarnsOfStandby(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if n := log.standby.Load(); n != c.want {
+		if n := log.n.Load(); n != c.want {
 			t.Errorf("%+v: %d warnings", c, n)
 		}
 	}
@@ -553,15 +553,18 @@ func follow(t testing.TB, addr string) {
 	}
 }
 
-// warnings counts those of a standby.
-type warnings struct{ standby atomic.Int64 }
+// warnings counts those that have certain words.
+type warnings struct {
+	of string
+	n  atomic.Int64
+}
 
 func (w *warnings) Enabled(context.Context, slog.Level) bool { return true }
 func (w *warnings) WithAttrs([]slog.Attr) slog.Handler       { return w }
 func (w *warnings) WithGroup(string) slog.Handler            { return w }
 func (w *warnings) Handle(_ context.Context, r slog.Record) error {
-	if r.Level == slog.LevelWarn && strings.Contains(r.Message, "standby") {
-		w.standby.Add(1)
+	if r.Level == slog.LevelWarn && strings.Contains(r.Message, w.of) {
+		w.n.Add(1)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/postgres"
 )
@@ -213,6 +215,59 @@ func TestLockedMember(t *testing.T) {
 	}
 	if err := s.Gone(within(t, time.Minute), backend.Member{Line: "e1", Position: 1}); err != nil {
 		t.Error(err)
+	}
+}
+
+// Somebody's open transaction holds what a request waits for. The request breaks the connection of its session once at most, and not again each
+// time that it is sent: notices and heartbeats come over that.
+func TestRequestsThatWait(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	for name, wait := range map[string]func(ctx context.Context, s backend.Session, m backend.Member) error{
+		"leave": func(ctx context.Context, s backend.Session, m backend.Member) error { return s.Leave(ctx, m) },
+		"pin": func(ctx context.Context, s backend.Session, m backend.Member) error {
+			return s.Pin(ctx, m, backend.Header{}, backend.Absent)
+		},
+		"join": func(ctx context.Context, s backend.Session, m backend.Member) error {
+			_, err := s.Join(ctx, m.Line, "y", "")
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			schema, log := "waits_"+name, warnings{of: "connection of the session is broken"}
+			o := postgres.Options{Schema: schema, TTL: 2 * ttl, Logger: slog.New(&log)}
+			s := newClient(t, addr, o).live(t)
+			m := join(t, s, coordtest.Name(t), "x")
+			tx, err := connect(t, addr).Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := tx.Exec(t.Context(), "SELECT "+schema+".next(line) FROM "+schema+".member WHERE pos = $1 FOR KEY SHARE", int64(m.Position)); err != nil {
+				t.Fatal(err)
+			}
+			watch := calm.Start(t)
+			done := make(chan error, 1)
+			go func() { done <- wait(t.Context(), s, m) }()
+			sent := make(map[string]bool) // by the server's process: each time that it is given up, that waits on, and it is sent to another
+			waiting := "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%\"" + schema + "\".%' ORDER BY query_start"
+			for end := time.Now().Add(time.Minute); len(sent) < 4; {
+				if pid := run(t, addr, waiting); pid != "" {
+					sent[pid] = true
+				} else if time.Now().After(end) {
+					t.Fatalf("it was sent to %v", sent)
+				}
+			}
+			if n := log.n.Load(); n > 1 && !watch.NotJudged(o.TTL/8, "the connection of the session broke %d times", n) {
+				t.Errorf("the connection of the session broke %d times", n)
+			}
+			if err := tx.Rollback(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

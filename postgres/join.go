@@ -55,22 +55,35 @@ func (s *session) join(ctx context.Context, what joining) (backend.Joined, error
 // Each attempt has a number of its own. After a lost answer the number is burnt: no request with it
 // takes effect from then on, also if it is still on its way, and the answer says whether one has.
 func (s *session) add(ctx context.Context, what joining) (j backend.Joined, err error) {
+	q := what.request()
+	var number any // nil if it was not sent
+	q.begin = func() error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		number = s.joins.Add(1)
+		q.args[0] = number
+		return nil
+	}
 	for pause := s.b.o.backoff(); ; {
-		number, a, err := s.addOnce(ctx, what)
+		number = nil
+		a, err := s.send(q)
 		switch {
 		case err == nil:
 			return s.joined(what, a)
 		case errors.Is(err, errBurnt): // because of another join, and it has done nothing
 			continue
+		case errors.Is(err, backend.ErrTaken):
+			return j, fmt.Errorf("%w: %s", backend.ErrTaken, what.item.Key)
 		case !lost(err):
 			return j, err
-		case number == 0: // it was not sent
+		case number == nil:
 			if err := pause.After(ctx, err); err != nil {
 				return j, err
 			}
 			continue
 		}
-		a, err = s.again(s.Context(), "burn", number)
+		a, err = s.again(s.Context(), &request{function: "burn", args: []any{number}, lost: true})
 		if err != nil {
 			s.End(fmt.Errorf("nobody knows whether a join has taken effect: %w", err)) // its member goes with the session
 			return j, err
@@ -89,8 +102,8 @@ func (s *session) add(ctx context.Context, what joining) (j backend.Joined, err 
 	}
 }
 
-// addOnce sends a join. number is 0 if it was not sent.
-func (s *session) addOnce(ctx context.Context, what joining) (number int64, a answer, err error) {
+// request returns the request for a join, whose first argument is to be its number.
+func (what joining) request() *request {
 	var subject, itemLine, itemPosition any
 	if name, ok := kit.SubjectOf(backend.Member{Value: what.value, Shared: what.shared}); ok {
 		if subject = ""; strings.Trim(name, "0123456789 ") == "" { // as those of items are; others have other values
@@ -100,20 +113,7 @@ func (s *session) addOnce(ctx context.Context, what joining) (number int64, a an
 	if what.item != nil {
 		itemLine, itemPosition = what.item.Line, what.item.Position
 	}
-	q := request{function: "join", args: []any{nil, what.line, []byte(what.value), what.shared, subject, itemLine, itemPosition, what.record}}
-	q.begin = func() error {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		number = s.joins.Add(1)
-		q.args[0] = number
-		return nil
-	}
-	a, err = s.send(s.b.o.attempt(), q)
-	if errors.Is(err, backend.ErrTaken) {
-		err = fmt.Errorf("%w: %s", backend.ErrTaken, what.item.Key)
-	}
-	return number, a, err
+	return &request{function: "join", args: []any{nil, what.line, []byte(what.value), what.shared, subject, itemLine, itemPosition, what.record}}
 }
 
 // joined reads the answer to a join.
@@ -139,8 +139,6 @@ func (s *session) Leave(ctx context.Context, m backend.Member) error {
 
 // leave removes m. It returns when m has gone, or the session has ended.
 func (s *session) leave(m backend.Member) error {
-	_, err := kit.Retry(s.Context(), s.b.o.backoff(), lost, func(context.Context) (answer, error) {
-		return s.send(s.b.o.attempt(), request{function: "leave", args: []any{m.Line, m.Position}})
-	})
+	_, err := s.again(s.Context(), &request{function: "leave", args: []any{m.Line, m.Position}})
 	return err
 }

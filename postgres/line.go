@@ -128,13 +128,9 @@ func (s *session) WatchLine(ctx context.Context, line string, after backend.Line
 func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
 	s.pins.Begin(m)
 	_, err := kit.Await(ctx, s.Life, func() (answer, error) {
-		unknown := false // an answer was lost
-		a, err := kit.Retry(ctx, s.b.o.backoff(), lost, func(context.Context) (answer, error) {
-			a, err := s.send(s.b.o.attempt(), request{function: "pin", args: []any{m.Line, m.Position, h.Encode(), at}})
-			unknown = unknown || lost(err)
-			return a, err
-		})
-		if errors.Is(err, errPinned) && unknown && s.pins.Alone(m) {
+		q := &request{function: "pin", args: []any{m.Line, m.Position, h.Encode(), at}}
+		a, err := s.again(ctx, q)
+		if errors.Is(err, errPinned) && q.lost && s.pins.Alone(m) {
 			err = nil
 		}
 		return a, err

@@ -380,9 +380,8 @@ func (s *session) listen(c *conn) error {
 // look sends a request that only reads, on the connection that listens: it has just had a notice,
 // so it is free at once. If that fails, look sends it again on another one.
 func (s *session) look(ctx context.Context, function string, args ...any) (answer, error) {
-	done := s.listener.add(func(c *conn) (answer, error) {
-		return s.ask(c, s.b.o.TTL/4, request{function: function, args: args})
-	})
+	q := &request{function: function, args: args}
+	done := s.listener.add(func(c *conn) (answer, error) { return s.ask(c, s.b.o.TTL/4, q) })
 	select {
 	case r := <-done:
 		if r.err == nil || !lost(r.err) {
@@ -391,7 +390,7 @@ func (s *session) look(ctx context.Context, function string, args ...any) (answe
 	case <-ctx.Done():
 		return answer{}, context.Cause(ctx)
 	}
-	return s.repeat(ctx, function, args...)
+	return kit.Await(ctx, s.Life, func() (answer, error) { return s.again(ctx, q) })
 }
 
 // watch calls look when the server tells of the channels, and again after each notice, until it

@@ -286,18 +286,23 @@ type request struct {
 	args     []any
 	// begin, if not nil, is called when the request can be sent, and may change the arguments, or fail.
 	begin func() error
+	// lost says that its answer was lost, or that of another request, for which it waits.
+	lost bool
 }
 
 // send sends a request once. If the connection of the session rests, that takes it, and otherwise
-// another one. The limit counts from when it can be sent. Its context is the session's, so that a
+// another one. If an answer was lost, it is another one in any case: if the request waits for a lock, each attempt breaks the connection,
+// and that of the session has the heartbeats and the notices. The limit counts from when it can be sent. Its context is the session's, so that a
 // connection is not lost each time that a caller gives up.
-func (s *session) send(limit time.Duration, q request) (answer, error) {
-	if a, err, taken := s.listener.take(func(c *conn) (answer, error) { return s.ask(c, min(limit, s.b.o.TTL/4), q) }); taken {
-		return a, err
+func (s *session) send(q *request) (answer, error) {
+	if !q.lost {
+		if a, err, taken := s.listener.take(func(c *conn) (answer, error) { return s.ask(c, s.b.o.TTL/4, q) }); taken {
+			return a, err
+		}
 	}
 	var a answer
 	err := s.b.wire.with(s.Context(), func(c *conn) (err error) {
-		a, err = s.ask(c, limit, q)
+		a, err = s.ask(c, s.b.o.attempt(), q)
 		return err
 	})
 	if ended := s.Alive(); ended != nil {
@@ -307,7 +312,7 @@ func (s *session) send(limit time.Duration, q request) (answer, error) {
 }
 
 // ask sends a request once, on a connection.
-func (s *session) ask(c *conn, limit time.Duration, q request) (answer, error) {
+func (s *session) ask(c *conn, limit time.Duration, q *request) (answer, error) {
 	if q.begin != nil {
 		if err := q.begin(); err != nil {
 			return answer{}, err
@@ -317,7 +322,9 @@ func (s *session) ask(c *conn, limit time.Duration, q request) (answer, error) {
 	defer cancel()
 	sent := clock.Now()
 	rows, err := c.query(ctx, s.b.call(q.function, len(q.args)+1), append([]any{s.id}, q.args...)...)
-	return s.judge(c, rows, sent, err)
+	a, err := s.judge(c, rows, sent, err)
+	q.lost = q.lost || lost(err)
+	return a, err
 }
 
 // once sends a request once, because it must not be done twice. It is not sent any more if its caller has given up meanwhile, waiting for
@@ -329,7 +336,7 @@ func (s *session) once(ctx context.Context, function string, args ...any) (answe
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			a, err = s.ask(c, s.b.o.TTL, request{function: function, args: args})
+			a, err = s.ask(c, s.b.o.TTL, &request{function: function, args: args})
 			return err
 		})
 		return a, err
@@ -338,14 +345,12 @@ func (s *session) once(ctx context.Context, function string, args ...any) (answe
 
 // repeat sends a request until it is answered.
 func (s *session) repeat(ctx context.Context, function string, args ...any) (answer, error) {
-	return kit.Await(ctx, s.Life, func() (answer, error) { return s.again(ctx, function, args...) })
+	return kit.Await(ctx, s.Life, func() (answer, error) { return s.again(ctx, &request{function: function, args: args}) })
 }
 
 // again is repeat in the caller's goroutine. It goes on with what was sent when ctx ends.
-func (s *session) again(ctx context.Context, function string, args ...any) (answer, error) {
-	return kit.Retry(ctx, s.b.o.backoff(), lost, func(context.Context) (answer, error) {
-		return s.send(s.b.o.attempt(), request{function: function, args: args})
-	})
+func (s *session) again(ctx context.Context, q *request) (answer, error) {
+	return kit.Retry(ctx, s.b.o.backoff(), lost, func(context.Context) (answer, error) { return s.send(q) })
 }
 
 // release makes the database end the session. It sends that over the connection that run leaves, so that the server need not start a
