@@ -486,14 +486,53 @@ func TestWarnsOfStandby(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		synchronous, another bool
-		want                 int64
-	}{{false, false, 1}, {true, false, 0}, {true, true, 1}} {
+		want, owner          int64
+	}{{false, false, 1, 1}, {true, false, 0, 0}, {true, true, 1, 0}} {
 		p := coordtest.NewPostgres(t, &coordtest.PostgresOptions{Standby: true, Synchronous: c.synchronous})
+		addr := p.Addrs()[0]
 		if c.another {
-			follow(t, p.Addrs()[0])
+			const lsn = 1 << 40 // it has all
+			receive(t, addr, "another", "START_REPLICATION "+run(t, addr, "SELECT pg_current_wal_flush_lsn()"), lsn, lsn)
+			until(t, addr, "SELECT count(*) = 2 FROM pg_stat_replication WHERE sync_state <> 'async'")
 		}
+		until(t, addr, "SELECT bool_and(replay_lsn IS NOT NULL) FROM pg_stat_replication")
+		warns(t, addr, c.want, c.owner)
+	}
+}
+
+// Who cannot take over is no standby, whether commits wait for it or not: a backup, an archive of the log, a subscriber.
+func TestWarnsOfNoReceiver(t *testing.T) {
+	t.Parallel()
+	addr := coordtest.NewPostgres(t, &coordtest.PostgresOptions{Config: []string{"wal_level=logical", "wal_keep_size=64MB"}}).Addrs()[0] // the backup begins with a checkpoint
+	receive(t, addr, "pg_basebackup", "BASE_BACKUP (MAX_RATE 32, CHECKPOINT 'fast')", 0, 0)
+	receive(t, addr, "pg_receivewal", "START_REPLICATION "+run(t, addr, "SELECT pg_current_wal_flush_lsn()"), 1<<40, 0)
+	run(t, addr, "CREATE DATABASE other")
+	run(t, addr, "CREATE PUBLICATION p")
+	run(t, addr, "SELECT pg_create_logical_replication_slot('subscriber', 'pgoutput')")
+	other := configOf(t, addr)
+	other.Database = "other"
+	if _, err := tryRun(t.Context(), other, fmt.Sprintf("CREATE SUBSCRIPTION subscriber CONNECTION 'host=%s port=%d user=postgres dbname=postgres' PUBLICATION p WITH (create_slot=false)", other.Host, other.Port)); err != nil {
+		t.Fatal(err)
+	}
+	until(t, addr, "SELECT string_agg(application_name, ' ' ORDER BY application_name) = 'pg_basebackup pg_receivewal subscriber' AND count(flush_lsn) = 2 FROM pg_stat_replication WHERE state <> 'startup'")
+	warns(t, addr, 0, 0)
+	run(t, addr, "ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (*)'")
+	run(t, addr, "SELECT pg_reload_conf()")
+	until(t, addr, "SELECT count(*) = 2 FROM pg_stat_replication WHERE sync_state = 'quorum'")
+	warns(t, addr, 0, 0)
+}
+
+// warns fails the test unless so many warnings of a standby come where the owner of the schema may see who follows, and so many where it may not,
+// however many sessions are opened.
+func warns(t *testing.T, addr string, sees, owner int64) {
+	t.Helper()
+	_, _ = tryRun(t.Context(), configOf(t, addr), "CREATE ROLE owner LOGIN") // it may be there
+	run(t, addr, "GRANT CREATE ON DATABASE postgres TO owner")
+	for user, want := range map[string]int64{"postgres": sees, "owner": owner} {
 		log := warnings{of: "standby"}
-		b := hosts(t, postgres.Options{Logger: slog.New(&log)}, p.Addrs()[0])
+		cfg := configOf(t, addr)
+		cfg.User = user
+		b := backendOf(t, cfg, postgres.Options{Schema: "of_" + user, Logger: slog.New(&log)})
 		for range 2 {
 			s, err := b.Session(t.Context())
 			if err != nil {
@@ -503,8 +542,8 @@ func TestWarnsOfStandby(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if n := log.n.Load(); n != c.want {
-			t.Errorf("%+v: %d warnings", c, n)
+		if n := log.n.Load(); n != want {
+			t.Errorf("%d warnings where the owner is %s, want %d; there are %s", n, user, want, run(t, addr, "SELECT json_agg(r) FROM pg_stat_replication r"))
 		}
 	}
 }
@@ -528,27 +567,35 @@ func (s said) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// follow is one standby more, as the server sees it.
-func follow(t testing.TB, addr string) {
+// receive connects as one that receives the log, and says how much of it is flushed there, and applied. A standby applies it.
+func receive(t testing.TB, addr, name, command string, flushed, applied uint64) {
 	t.Helper()
 	cfg := configOf(t, addr)
-	cfg.RuntimeParams["replication"], cfg.RuntimeParams["application_name"], cfg.ValidateConnect = "true", "another", nil
+	cfg.RuntimeParams["replication"], cfg.RuntimeParams["application_name"], cfg.ValidateConnect = "true", name, nil
 	c, err := pgconn.ConnectConfig(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Conn().Close() })
-	c.Frontend().SendQuery(&pgproto3.Query{String: "START_REPLICATION " + run(t, addr, "SELECT pg_current_wal_flush_lsn()")})
-	has := append([]byte("r"), make([]byte, 4*8+1)...) // what it has written, flushed and applied, and when it says so
-	binary.BigEndian.PutUint64(has[1:], 1)
-	binary.BigEndian.PutUint64(has[9:], 1)
-	c.Frontend().Send(&pgproto3.CopyData{Data: has})
+	c.Frontend().SendQuery(&pgproto3.Query{String: command})
+	if flushed > 0 {
+		has := append([]byte("r"), make([]byte, 4*8+1)...) // what it has written, flushed and applied, and when it says so
+		binary.BigEndian.PutUint64(has[1:], flushed)
+		binary.BigEndian.PutUint64(has[9:], flushed)
+		binary.BigEndian.PutUint64(has[17:], applied)
+		c.Frontend().Send(&pgproto3.CopyData{Data: has})
+	}
 	if err := c.Frontend().Flush(); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(time.Minute); run(t, addr, "SELECT count(*) FROM pg_stat_replication WHERE sync_state <> 'async'") != "2"; {
+}
+
+// until waits until the server answers with true.
+func until(t testing.TB, addr, query string) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); run(t, addr, query) != "t"; {
 		if time.Now().After(end) {
-			t.Fatal("it does not follow")
+			t.Fatalf("never: %s", query)
 		}
 	}
 }

@@ -154,7 +154,8 @@ END $$;
 
 -- f is the format that the process is of. If it may have no session, why is "format", and nothing is done.
 -- lacks says what is wrong with the settings of the server: "fsync"; "standby" if a standby follows and commits do not wait for any; "others"
--- if more can confirm commits than these wait for, where the owner of this function may see that.
+-- if one follows, and more can confirm commits than these wait for, where the owner of this function may see that. A standby is not connected to
+-- a database, as a subscriber is, and applies what it gets, which a backup does not, and pg_receivewal. An owner who sees nothing but the names goes by these.
 CREATE OR REPLACE FUNCTION @.open(s uuid, t int, f int, OUT why text, OUT format int, OUT oldest int, OUT id uuid, OUT life text, OUT beat bigint, OUT top bigint, OUT clock bigint,
   OUT pid int, OUT lacks text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -170,8 +171,9 @@ BEGIN
   clock := (extract(epoch FROM clock_timestamp()) * 1e6)::bigint;
   why := ''; life := @.life(); beat := 1; pid := pg_backend_pid(); lacks := '';
   IF current_setting('fsync') <> 'on' THEN lacks := 'fsync';
-  ELSIF current_setting('synchronous_standby_names') = '' THEN
-    IF EXISTS (SELECT FROM pg_stat_replication) THEN lacks := 'standby'; END IF;
+  ELSIF NOT EXISTS (SELECT FROM pg_stat_replication r JOIN pg_stat_activity a USING (pid) WHERE a.datid IS NULL
+      AND (r.replay_lsn IS NOT NULL OR r.state IS NULL AND r.application_name NOT IN ('pg_basebackup', 'pg_receivewal'))) THEN NULL; -- nobody can take over
+  ELSIF current_setting('synchronous_standby_names') = '' THEN lacks := 'standby';
   ELSIF (SELECT count(*) FROM pg_stat_replication r WHERE r.sync_state IN ('sync', 'quorum', 'potential'))
       > coalesce(substring(current_setting('synchronous_standby_names') FROM '(?i)^ *(?:first|any)? *([0-9]+) *[(]')::int, 1) THEN lacks := 'others'; END IF;
 END $$;
