@@ -271,6 +271,50 @@ func TestRequestsThatWait(t *testing.T) {
 	}
 }
 
+// A member cannot leave for as long as somebody's open transaction holds it, and its session asks again and again. It takes no more and more of the
+// server's connections, although each request that was given up waits on.
+func TestRequestsThatWaitAreFew(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	const schema, few, ttl = "waits_long", 6, ttl / 2
+	s := newClient(t, addr, postgres.Options{Schema: schema, TTL: ttl}).live(t)
+	m := join(t, s, coordtest.Name(t), "x")
+	tx, err := connect(t, addr).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "SELECT FROM "+schema+".member WHERE pos = $1 FOR KEY SHARE", int64(m.Position)); err != nil {
+		t.Fatal(err)
+	}
+	watch := calm.Start(t)
+	done := make(chan error, 1)
+	go func() { done <- s.Leave(t.Context(), m) }()
+	sent := make(map[string]bool) // by the server's process
+	for len(sent) < 2*few && !t.Failed() {
+		wait := strings.Fields(run(t, addr, "SELECT string_agg(pid::text, ' ') FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%\""+schema+"\".%'"))
+		for _, pid := range wait {
+			sent[pid] = true
+		}
+		if len(wait) >= few {
+			t.Errorf("%d requests wait at once", len(wait))
+		}
+		select {
+		case err := <-done:
+			if !watch.NotJudged(ttl/4, "while somebody holds the member, it leaves: %v", err) {
+				t.Errorf("while somebody holds the member, it leaves: %v", err)
+			}
+			return
+		default:
+		}
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil && !watch.NotJudged(ttl/4, "it leaves when nobody holds it: %v", err) {
+		t.Error(err)
+	}
+}
+
 // After a failover a transaction that was prepared, and has locked a member since before, holds up nobody but those behind that member.
 func TestLockedMemberAfterFailover(t *testing.T) {
 	t.Parallel()

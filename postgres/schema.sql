@@ -119,12 +119,15 @@ BEGIN
   RETURN given;
 END $$;
 
--- Whether the session lives. It does not end before this transaction.
+-- Whether the session lives. It does not end before this transaction. What follows waits for a lock for no more than a session time: by then
+-- its client has given up, and perhaps asked again, and each of these requests would occupy a process of the server.
 CREATE OR REPLACE FUNCTION @.lives(s uuid) RETURNS bool LANGUAGE plpgsql AS $$
+DECLARE t int;
 BEGIN
   PERFORM @.writes();
-  PERFORM FROM @.session x WHERE x.id = s AND x.era = @.era() AND x.owner = session_user FOR KEY SHARE;
-  RETURN FOUND;
+  SELECT x.ttl INTO t FROM @.session x WHERE x.id = s AND x.era = @.era() AND x.owner = session_user FOR KEY SHARE;
+  IF t < 5000 THEN PERFORM set_config('lock_timeout', t || 'ms', true); END IF;
+  RETURN t IS NOT NULL;
 END $$;
 
 -- Whether the member stands. It does not go before this transaction ends.
