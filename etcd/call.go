@@ -15,6 +15,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/succession-dev/succession/backend/kit/backoff"
+	"github.com/succession-dev/succession/backend/kit/clock"
 )
 
 const (
@@ -34,7 +35,7 @@ type txn struct {
 	then, otherwise []clientv3.Op
 	// lease is the lease to which then attaches a key; 0 for none.
 	lease int64
-	// urgent makes persist ask two servers at once from the beginning, if there are two, and it waits for no
+	// urgent makes persist ask two servers at once from the beginning, and it waits for no
 	// other request.
 	urgent bool
 }
@@ -70,6 +71,7 @@ func (s *session) send(ctx context.Context, t txn, limit time.Duration) (*client
 	attempt, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	floor := s.b.log.floor()
+	sent := clock.Now()
 	resp, err := s.b.kv.Txn(attempt).If(t.when...).Then(t.then...).Else(t.otherwise...).Commit()
 	if err != nil {
 		if ctx.Err() != nil && !notTaken(err) {
@@ -88,6 +90,7 @@ func (s *session) send(ctx context.Context, t txn, limit time.Duration) (*client
 		}
 		return nil, err
 	}
+	s.answered.Store(int64(clock.Since(sent)))
 	if err := s.b.log.observe(floor, resp.Header); err != nil {
 		s.End(err)
 		return nil, s.Ended()
@@ -151,8 +154,8 @@ func (s *session) once(ctx context.Context, t txn) (*clientv3.TxnResponse, error
 func (s *session) longest() time.Duration { return max(s.ttl, minAttempt) }
 
 // either sends t, of which only one copy can take effect: after that, the condition of t never
-// holds again. If no answer comes in time, or it is lost, either sends more copies, see
-// [Backend.copies]. The answer of the copy that has taken effect is the answer of t.
+// holds again. If no answer comes in time, or it is lost, either sends two more copies, see
+// [first]. The answer of the copy that has taken effect is the answer of t.
 //
 // If an answer says that the condition does not hold, another copy may have taken effect before,
 // and its answer may still come. So that answer counts only if all copies have said so, or if
@@ -199,17 +202,17 @@ func (s *session) either(ctx context.Context, t txn, untouched func(*clientv3.Tx
 		}
 		if late && !copied {
 			copied = true
-			for range s.b.copies(true) {
-				send()
-				left++
-			}
+			send()
+			send()
+			left += 2
 		}
 	}
 	return all.resp, all.err
 }
 
 // persist sends t, which may be repeated, until it is answered. If a server does not
-// answer, or has not taken t, it asks another; see [first]. It ends at the latest with the session,
+// answer, or has not taken t, it asks another; see [first]. A server that is the only one, and slow, is not sent
+// two copies, which would make it slower. It ends at the latest with the session,
 // which also ends if etcd never answers. lost reports that an answer was lost before: what was sent
 // then may yet take effect.
 func (s *session) persist(ctx context.Context, t txn) (resp *clientv3.TxnResponse, lost bool, err error) {
@@ -223,8 +226,8 @@ func (s *session) persistFor(ctx, requests context.Context, t txn) (resp *client
 		return nil, false, context.Cause(ctx)
 	}
 	pause := newBackoff()
-	for limit := s.attempt(); ; limit = min(2*limit, s.longest()) {
-		resp, err = first(requests, s.b.copies(lost || t.urgent), func(ctx context.Context) (*clientv3.TxnResponse, error) {
+	for limit := s.patience(t); ; limit = min(2*limit, s.longest()) {
+		resp, err = first(requests, t.urgent || lost && len(s.b.client.Endpoints()) > 1, func(ctx context.Context) (*clientv3.TxnResponse, error) {
 			return s.commit(ctx, t, limit)
 		})
 		if !isLost(err) {
@@ -242,20 +245,12 @@ func (s *session) persistFor(ctx, requests context.Context, t txn) (resp *client
 	}
 }
 
-// copies is how many of a request go out together, if both is true. gRPC sends each request to the
-// next of all servers. So of two that go out together, one passes over a server that stands still.
-// Two that go out one after the other may both hit it, with other requests in between. A server that
-// is the only one would get both, and if it is slow that makes it slower.
-func (b *Backend) copies(both bool) int {
-	if both && len(b.client.Endpoints()) > 1 {
-		return 2
-	}
-	return 1
-}
-
-// first calls f, n times at the same time. It returns the first result that is not the loss of an answer.
-func first[T any](ctx context.Context, n int, f func(context.Context) (T, error)) (T, error) {
-	if n == 1 {
+// first calls f once, or if both is true twice at the same time. It returns the first
+// result that is not the loss of an answer. gRPC sends each request to the next of all
+// servers. So of two that go out together, one passes over a server that stands still.
+// Two that go out one after the other may both hit it, with other requests in between.
+func first[T any](ctx context.Context, both bool, f func(context.Context) (T, error)) (T, error) {
+	if !both {
 		return f(ctx)
 	}
 	type result struct {
@@ -263,29 +258,27 @@ func first[T any](ctx context.Context, n int, f func(context.Context) (T, error)
 		err error
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	results := make(chan result, n)
+	results := make(chan result, 2)
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
-	for range n {
+	for range cap(results) {
 		running.Go(func() {
 			v, err := f(ctx)
 			results <- result{v, err}
 		})
 	}
 	r := <-results
-	for range n - 1 {
-		if isLost(r.err) {
-			r = <-results
-		}
+	if isLost(r.err) {
+		r = <-results
 	}
 	return r.v, r.err
 }
 
 // twice calls f, and if no answer comes in time once more, by way of [first].
-func twice[T any](ctx context.Context, b *Backend, limit time.Duration, urgent bool, f func(context.Context) (T, error)) (v T, err error) {
+func twice[T any](ctx context.Context, limit time.Duration, urgent bool, f func(context.Context) (T, error)) (v T, err error) {
 	for _, again := range []bool{false, true} {
-		v, err = first(ctx, b.copies(urgent || again), func(ctx context.Context) (T, error) {
+		v, err = first(ctx, urgent || again, func(ctx context.Context) (T, error) {
 			ctx, cancel := context.WithTimeout(ctx, limit)
 			defer cancel()
 			return f(ctx)
@@ -307,6 +300,15 @@ func (s *session) read(ctx context.Context, ops ...clientv3.Op) (*clientv3.TxnRe
 // is asked.
 func (s *session) attempt() time.Duration {
 	return min(max(s.ttl/4, minAttempt), maxAttempt)
+}
+
+// patience is how long the first attempt of t waits: longer where the last answer came late, so that a server that is
+// slow is not asked everything twice. If another server has answered meanwhile, it is the answer of that one that counts.
+func (s *session) patience(t txn) time.Duration {
+	if t.urgent {
+		return s.attempt()
+	}
+	return min(max(s.attempt(), 2*time.Duration(s.answered.Load())), s.longest())
 }
 
 // newBackoff returns the pauses between attempts.

@@ -233,10 +233,10 @@ func (k *keeper) leisure() time.Duration {
 }
 
 // open opens a stream, and sends the first heartbeat on it. If the stream before was
-// given up, it opens two at once, see [Backend.copies], and keeps the one that answers first.
+// given up, it opens two at once, see [first], and keeps the one that answers first.
 func (k *keeper) open() (ack, error) {
 	var chosen atomic.Pointer[stream]
-	a, err := first(k.s.Context(), k.s.b.copies(k.failed), func(ctx context.Context) (ack, error) {
+	a, err := first(k.s.Context(), k.failed, func(ctx context.Context) (ack, error) {
 		st, err := k.s.open(ctx)
 		if err != nil {
 			return ack{}, err

@@ -127,8 +127,8 @@ func TestLateCopy(t *testing.T) {
 	standsFirst(t, s, m)
 }
 
-// TestGuardedWriteSlowAnswer holds back the answer to a write until the copy of it was refused, since
-// it has taken effect. There is one server, which gets one copy. The write has succeeded.
+// TestGuardedWriteSlowAnswer holds back the answer to a write until copies of it were refused, since
+// it has taken effect. The write has succeeded.
 func TestGuardedWriteSlowAnswer(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, sharedEtcd(t).Addrs()[0])
@@ -151,7 +151,7 @@ func TestGuardedWriteSlowAnswer(t *testing.T) {
 			return err
 		}
 		err := send()
-		if refused.Add(1) == 1 {
+		if refused.Add(1) == 2 {
 			close(all)
 		}
 		return err
@@ -161,8 +161,8 @@ func TestGuardedWriteSlowAnswer(t *testing.T) {
 	if err != nil || v == 0 {
 		t.Fatalf("version %d, %v", v, err)
 	}
-	if n := refused.Load(); n != 1 {
-		t.Errorf("%d copies were refused, want 1", n)
+	if n := refused.Load(); n != 2 {
+		t.Errorf("%d copies were refused, want 2", n)
 	}
 }
 
@@ -243,5 +243,36 @@ func TestGuardedWriteInTurn(t *testing.T) {
 	c.meter.steps(nil)
 	if n := copies.Load(); n != 1 && !watch.NotJudged(2*time.Second, "%d copies were sent", n) {
 		t.Errorf("%d copies were sent", n)
+	}
+}
+
+// TestSlowServer reads from a server that needs longer for an answer than a first request waits. From the second read on
+// the server is asked once for each.
+func TestSlowServer(t *testing.T) {
+	t.Parallel()
+	c := newClientOf(t, sharedEtcd(t).Addrs()[0], 8*time.Second)
+	s := c.session(t)
+	name := coordtest.Name(t)
+	var sent atomic.Int32
+	c.meter.steps(func(r *pb.TxnRequest, send func() error) error {
+		if len(r.Success) == 1 && strings.HasSuffix(string(r.Success[0].GetRequestRange().GetKey()), name) {
+			sent.Add(1)
+			time.Sleep(2500 * time.Millisecond) // the server
+		}
+		return send()
+	})
+	defer c.meter.steps(nil)
+	if _, err := s.Get(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	if n := sent.Swap(0); n < 2 {
+		t.Fatalf("the first read took %d requests: it has waited, and this test says nothing", n)
+	}
+	watch := calm.Start(t)
+	if _, err := s.Get(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	if n := sent.Load(); n != 1 && !watch.NotJudged(2*time.Second, "the second read took %d requests", n) {
+		t.Errorf("the second read took %d requests, want 1", n)
 	}
 }

@@ -77,7 +77,7 @@ func (s *session) relet() (sent clock.Instant, err error) {
 	if term == now.term { // the server that answers heartbeats is in another
 		return sent, errUnproven
 	}
-	fresh, err := twice(s.Context(), s.b, s.beatLimit(), true, func(ctx context.Context) (grant, error) {
+	fresh, err := twice(s.Context(), s.beatLimit(), true, func(ctx context.Context) (grant, error) {
 		return s.b.grant(ctx, int64(s.ttl/time.Second))
 	})
 	switch {

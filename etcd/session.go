@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -30,7 +31,8 @@ type session struct {
 	lease  lease.Lease // what answered heartbeats say
 	proof  proof
 
-	beatNow chan struct{} // has room for one: a heartbeat is wanted at once
+	beatNow  chan struct{} // has room for one: a heartbeat is wanted at once
+	answered atomic.Int64  // how long the last answer took, in nanoseconds
 
 	watcher *watcher
 	lookout kit.Lookout[view]
