@@ -317,6 +317,32 @@ func TestTheCommandDoesNotOutliveItsGuard(t *testing.T) {
 	p.nothingLeft()
 }
 
+// Without a /proc that shows what the command starts, nobody could end that.
+func TestRunNeedsItsOwnProc(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ name, flags, before, want string }{
+		{"another namespace", "-rfp", "", "/proc, which is of another PID namespace; mount"},
+		{"none", "-rm", "mount -t tmpfs none /proc && ", "/proc, which cannot be read; mount"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if out, err := exec.Command("unshare", tt.flags, "sh", "-c", tt.before+"true").CombinedOutput(); err != nil {
+				t.Skipf("%v: %s", err, out)
+			}
+			cmd := command()
+			cmd.Path, cmd.Args = "/usr/bin/unshare", []string{"unshare", tt.flags, "sh", "-c",
+				tt.before + `exec "$0" "$@"`, self, "--url", localURL(t), "run", "--log", "text", "reports", "--", "echo", "ran"}
+			out, err := cmd.CombinedOutput()
+			if code := cmd.ProcessState.ExitCode(); code != ui.ExitFailed || !strings.Contains(string(out), tt.want) || strings.Contains(string(out), "ran\n") {
+				t.Errorf("exit code %d (%v), and it says\n%s\nwant %d and %q", code, err, out, ui.ExitFailed, tt.want)
+			}
+		})
+	}
+}
+
 func parentOf(t *testing.T, pid string) (int, bool) {
 	t.Helper()
 	status, err := os.ReadFile("/proc/" + pid + "/status")

@@ -98,3 +98,9 @@ func (r *runner) takesNoSignal(t *elect.Term, pid int) {
 	r.report.warn("refused", fmt.Sprintf("process %d takes no signal and runs on, perhaps beside another leader: %s", pid, why),
 		token(t), slog.Int("pid", pid), slog.String("cause", why))
 }
+
+// cannotLook reports that it is not known what runs of the command of t.
+func (r *runner) cannotLook(t *elect.Term, what string, err error) {
+	r.report.warn("unknown", fmt.Sprintf("it is not known whether everything that %s started has ended; looking again: %v", what, err),
+		token(t), cause(err))
+}

@@ -118,6 +118,7 @@ func (r *runner) start(t *elect.Term, path string, argv, env []string, stdin *os
 		Hold:    place,
 		Stopped: func(pid int, sig syscall.Signal) { r.standsStill(t, argv[0], pid, sig) },
 		Refused: func(pid int) { r.takesNoSignal(t, pid) },
+		Blind:   func(err error) { r.cannotLook(t, argv[0], err) },
 		Env:     append(r.environment(t), env...),
 		Stdin:   stdin,
 	})

@@ -17,6 +17,7 @@ import (
 	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
+	"github.com/succession-dev/succession/cmd/succession/internal/run/child"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/trace"
@@ -62,7 +63,13 @@ func runElected(g *connect.Flags, o runOptions, name, path string, argv []string
 	defer r.report.close()
 
 	r.report.info("coordinator", fmt.Sprintf("this is %q%s", name, g.Coordinator()), slog.String("url", g.Shown()))
-	err := r.serve()
+	var err error
+	if argv != nil {
+		err = child.CanRun() // said now, and not only when this process leads
+	}
+	if err == nil {
+		err = r.serve()
+	}
 	if err == nil {
 		err = r.run()
 	}

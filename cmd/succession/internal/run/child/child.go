@@ -44,6 +44,9 @@ type Command struct {
 	// guard may not signal, as it has become another user's. Such a process runs on, and the
 	// child is gone only when it has ended by itself. Refused must not block.
 	Refused func(pid int)
+	// Blind, where it is not nil, is called when what is to be killed could not be looked for, as err says. Until that
+	// succeeds, it is tried again and the child is not gone. Blind must not block.
+	Blind func(err error)
 }
 
 // A Child is a running command together with all that it starts. Standard output and error are
@@ -51,6 +54,7 @@ type Command struct {
 type Child struct {
 	pid     int
 	guard   *os.Process
+	born    uint64 // when the guard was, in ticks of the clock
 	control *os.File
 	status  Status
 	ended   chan struct{}
@@ -86,6 +90,9 @@ func (s Status) ExitCode() int {
 // cannot be executed Start returns an [*os.PathError] with the system's reason, and
 // [ErrExpired] where it is too late to. The caller must wait for [Child.Gone].
 func Start(c Command) (*Child, error) {
+	if err := CanRun(); err != nil {
+		return nil, err
+	}
 	// Package time opens the file of the local time zone when it is first asked for the local
 	// time, and without close-on-exec. Asked now, it does so before the fork, and not during it.
 	_, _ = time.Now().Zone()
@@ -137,11 +144,16 @@ func Start(c Command) (*Child, error) {
 	ch := &Child{control: control, ended: make(chan struct{}), gone: make(chan struct{})}
 	ch.guard, _ = os.FindProcess(guard) // it does not fail on Unix
 	lines := bufio.NewReader(reports)
+	if ch.born, err = startTime(guard); err != nil {
+		err = errors.Join(fmt.Errorf("the guard process cannot be seen: %v", err), control.Close(), reports.Close())
+		ch.guard.Wait() // it has started nothing, as it was not told to
+		return nil, err
+	}
 	fallBack() // the guard starts nothing before readStart
 	if err := ch.readStart(lines, c); err != nil {
 		control.Close()
 		reports.Close()
-		ch.bury(startTime(guard))
+		ch.bury(c)
 		return nil, err
 	}
 	go ch.follow(c, lines, reports)
@@ -195,7 +207,6 @@ func (c *Child) readStart(lines *bufio.Reader, cmd Command) error {
 // follow reads the guard's reports until it has gone.
 func (c *Child) follow(cmd Command, lines *bufio.Reader, reports io.Closer) {
 	c.status.GuardDied = true
-	born := startTime(c.guard.Pid)
 	for {
 		line, err := lines.ReadString('\n')
 		if err != nil {
@@ -203,6 +214,7 @@ func (c *Child) follow(cmd Command, lines *bufio.Reader, reports io.Closer) {
 		}
 		var code, sig, pid int
 		var expired bool
+		var why string
 		if scan(line, reportEnded, &code, &sig, &expired) {
 			c.status = Status{Code: code, Signal: syscall.Signal(sig), Expired: expired}
 			close(c.ended)
@@ -210,11 +222,13 @@ func (c *Child) follow(cmd Command, lines *bufio.Reader, reports io.Closer) {
 			cmd.Stopped(c.pid, syscall.Signal(sig))
 		} else if scan(line, reportRefused, &pid) && cmd.Refused != nil {
 			cmd.Refused(pid)
+		} else if scan(line, reportBlind, &why) && cmd.Blind != nil {
+			cmd.Blind(errors.New(why))
 		}
 	}
 	// The guard's end of the pipe is closed: it has gone, or is about to.
 	reports.Close()
-	c.bury(born)
+	c.bury(cmd)
 	c.control.Close()
 	if c.status.GuardDied {
 		close(c.ended)
@@ -222,10 +236,16 @@ func (c *Child) follow(cmd Command, lines *bufio.Reader, reports io.Closer) {
 	close(c.gone)
 }
 
-// bury waits for the end of the guard, which was born at the tick born. What that has left, as it was killed, is killed.
-func (c *Child) bury(born uint64) {
+// bury waits for the end of the guard. What that has left, as it was killed, is killed.
+func (c *Child) bury(cmd Command) {
 	if state, err := c.guard.Wait(); err != nil || !state.Success() {
-		killLeft(c.pid, born)
+		blind := false
+		killLeft(c.pid, c.born, func(err error) {
+			if !blind && cmd.Blind != nil {
+				cmd.Blind(err)
+			}
+			blind = true
+		})
 	}
 	noFallBack() // nobody would reap what comes later
 }

@@ -524,3 +524,67 @@ func TestHold(t *testing.T) {
 		}
 	}
 }
+
+// What runs cannot be looked for while no file may be opened. That is said, nothing is taken for ended, and what is left is
+// killed when one can look again.
+func TestNobodyIsMissedWhoCannotBeSeen(t *testing.T) {
+	for _, dies := range []string{"nobody", "the guard"} {
+		t.Run(dies+" is killed", func(t *testing.T) {
+			fifo := filepath.Join(t.TempDir(), "fifo")
+			if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			blind := make(chan error, 9)
+			c := startCommand(t, child.Command{Blind: func(err error) { blind <- err }},
+				"sh", "-c", "setsid sh -c 'echo $$ >"+fifo+"; exec sleep 1000' & wait")
+			said, err := os.ReadFile(fifo)
+			if err != nil {
+				t.Fatal(err)
+			}
+			left, err := strconv.Atoi(strings.TrimSpace(string(said)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			guard := guardOf(t, c)
+			looks := guard
+			if dies == "the guard" {
+				looks = os.Getpid()
+			}
+			var files unix.Rlimit
+			if err := unix.Prlimit(looks, unix.RLIMIT_NOFILE, nil, &files); err != nil {
+				t.Fatal(err)
+			}
+			limit := func(most uint64) {
+				if err := unix.Prlimit(looks, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: most, Max: files.Max}, nil); err != nil && err != unix.ESRCH {
+					t.Fatal(err)
+				}
+			}
+			limit(0)
+			defer limit(files.Cur)
+			if dies == "the guard" {
+				syscall.Kill(guard, syscall.SIGKILL)
+			} else {
+				c.Kill()
+			}
+			select {
+			case err := <-blind:
+				if !errors.Is(err, syscall.EMFILE) && !strings.Contains(err.Error(), syscall.EMFILE.Error()) {
+					t.Errorf("it could not look: %v, want %v", err, syscall.EMFILE)
+				}
+			case <-c.Gone():
+				t.Error("it is said to be gone")
+			case <-time.After(patience):
+				t.Error("it is not said that it cannot look")
+			}
+			if err := syscall.Kill(left, 0); err != nil {
+				t.Errorf("what is left: %v", err)
+			}
+			limit(files.Cur)
+			wait(t, c.Gone(), "gone")
+			if err := syscall.Kill(left, 0); !errors.Is(err, syscall.ESRCH) {
+				t.Errorf("it is gone, and what was left runs: %v", err)
+				syscall.Kill(left, syscall.SIGKILL)
+			}
+		})
+	}
+}

@@ -18,8 +18,8 @@ import (
 )
 
 // pollInterval is how often the guard looks for what it is not told: whether the command's
-// process group is empty, on some systems, and whether a terminal that the command wants
-// can be had.
+// process group is empty, on some systems, whether a terminal that the command wants
+// can be had, and what is left to kill if it could not see that.
 const pollInterval = 50 * time.Millisecond
 
 // never is an instant of Now that does not come: decades after the machine was started.
@@ -40,6 +40,8 @@ type guard struct {
 	refused map[int]bool // the processes that take no signal, once that was reported
 	poll    *time.Ticker
 	wants   bool // the command stands still until it gets the terminal
+	blind   bool // when it looked for what it has to kill, it did not see everything
+	said    bool // that was reported
 }
 
 // Guard is the guard process: it starts the command that args name, obeys the
@@ -177,6 +179,9 @@ func (g *guard) run(orders <-chan string, died <-chan os.Signal) {
 			if g.wants && g.tty.give(g.pid) {
 				g.want(false)
 			}
+			if g.blind {
+				g.kill()
+			}
 		case <-g.alarm.C:
 			if !g.late() {
 				g.set(g.until)
@@ -209,7 +214,7 @@ func (g *guard) obey(line string) {
 	var told bool
 	switch {
 	case scan(line, orderSweep, &told):
-		g.leftBehind(syscall.SIGTERM, told)
+		g.looked(g.leftBehind(syscall.SIGTERM, told)) // if that fails, KILL comes later
 		g.leftBehind(syscall.SIGCONT, told)
 	case scan(line, orderUntil, &until):
 		g.set(time.Duration(until))
@@ -238,7 +243,20 @@ func (g *guard) kill() {
 	if !g.ended {
 		g.signal(syscall.SIGKILL)
 	}
-	g.leftBehind(syscall.SIGKILL, false)
+	g.blind = g.looked(g.leftBehind(syscall.SIGKILL, false)) != nil
+	g.setPoll()
+}
+
+// looked reports once that not everything could be looked for, as err says, and returns err.
+func (g *guard) looked(err error) error {
+	if err == nil || g.said {
+		return err
+	}
+	g.said = true
+	if _, gone := fmt.Fprintf(g.reports, reportBlind, err.Error()); gone != nil {
+		fmt.Fprintf(os.Stderr, "succession: guard: looking again for what may run on: %v\n", err)
+	}
+	return err
 }
 
 // reap collects all that has died, reports the command's end, and says whether
@@ -276,10 +294,15 @@ func (g *guard) reap() (gone bool) {
 // want remembers whether the command waits for the terminal, and polls while it does.
 func (g *guard) want(terminal bool) {
 	g.wants = terminal
-	if terminal {
+	g.setPoll()
+}
+
+// setPoll polls while there is something that no signal tells. Where every process is reaped here, SIGCHLD tells of its end.
+func (g *guard) setPoll() {
+	if g.wants || g.blind || !adopts {
 		g.poll.Reset(pollInterval)
-	} else if adopts {
-		g.poll.Stop() // every process is reaped here: there is a signal for it
+	} else {
+		g.poll.Stop()
 	}
 }
 

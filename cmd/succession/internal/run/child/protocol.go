@@ -22,6 +22,7 @@ const (
 	reportExpired = "expired\n"        // it was too late to start the command
 	reportStopped = "stopped %d\n"     // the command stands still, by this signal
 	reportRefused = "refused %d\n"     // this process is another user's, and takes no signal
+	reportBlind   = "blind %q\n"       // why it could not look for everything that it has to kill; it tries again
 	reportEnded   = "ended %d %d %t\n" // exit code, signal, whether its time was over
 )
 

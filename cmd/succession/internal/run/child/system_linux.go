@@ -2,9 +2,14 @@ package child
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -29,33 +34,55 @@ func commandAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
+// CanRun returns nil if this process can find in /proc what a command has started, and otherwise what to do about it. Each PID
+// namespace has a /proc of its own, and sees the processes of another under ids that mean nothing here.
+func CanRun() error {
+	switch self, err := os.Readlink("/proc/self"); {
+	case err != nil:
+		return fmt.Errorf("what a command starts is looked up in /proc, which cannot be read; mount it (mount -t proc proc /proc): %w", err)
+	case self != strconv.Itoa(os.Getpid()):
+		return errors.New("what a command starts is looked up in /proc, which is of another PID namespace; mount that of this one (unshare --mount-proc, or mount -t proc proc /proc)")
+	}
+	return nil
+}
+
 // executable is this process's own, even after its file was replaced or deleted.
 func executable() (string, error) { return "/proc/self/exe", nil }
 
 // killLeft kills what a guard has left to this process when it died. born is when the guard
 // was born: killLeft takes the children of this process that are no older, and their
-// descendants. It blocks until none of them runs.
-func killLeft(_ int, born uint64) {
+// descendants. It blocks until none of them runs, and calls blind while it cannot tell.
+func killLeft(_ int, born uint64, blind func(error)) {
 	for {
-		left := descendants(os.Getpid(), born)
-		if len(left) == 0 {
-			return
-		}
+		left, err := descendants(os.Getpid(), born)
 		for _, p := range left {
-			p.signal(unix.SIGKILL)
+			err = cmp.Or(err, unseen(p.signal(unix.SIGKILL)))
 		}
-		unix.Wait4(left[0].pid, nil, 0, nil)
+		switch {
+		case err != nil:
+			blind(err)
+			time.Sleep(pollInterval)
+		case len(left) == 0:
+			return
+		default:
+			unix.Wait4(left[0].pid, nil, 0, nil)
+		}
 	}
 }
 
 // leftBehind sends sig to every descendant of the guard, but for those in the command's process group if
-// others is true. Once the command has ended, that group is no safe address any more.
-func (g *guard) leftBehind(sig syscall.Signal, others bool) {
-	for _, p := range descendants(os.Getpid(), 0) {
-		if group, err := syscall.Getpgid(p.pid); !others || err == nil && group != g.pid {
-			g.told(p.pid, p.signal(sig))
+// others is true. Once the command has ended, that group is no safe address any more. It returns an error if there may be
+// others, which could not be looked for.
+func (g *guard) leftBehind(sig syscall.Signal, others bool) error {
+	found, err := descendants(os.Getpid(), 0)
+	for _, p := range found {
+		if group, gone := syscall.Getpgid(p.pid); !others || gone == nil && group != g.pid {
+			told := p.signal(sig)
+			g.told(p.pid, told)
+			err = cmp.Or(err, unseen(told))
 		}
 	}
+	return err
 }
 
 // A process is one that had the id when it was born, at that tick of the clock. Its parent may have collected it since, and
@@ -79,7 +106,10 @@ func (p process) signal(sig syscall.Signal) error {
 	if err == nil {
 		defer unix.Close(fd)
 	}
-	if startTime(p.pid) != p.born {
+	switch at, err := startTime(p.pid); {
+	case unseen(err) != nil:
+		return err
+	case err != nil, at != p.born:
 		return unix.ESRCH
 	}
 	if err == nil {
@@ -91,46 +121,63 @@ func (p process) signal(sig syscall.Signal) error {
 }
 
 // descendants returns the processes below root that were born at the tick born or later,
-// parents before children, but for each [Beside] and what is below it. Those that start meanwhile may be missing.
-func descendants(root int, born uint64) []process {
+// parents before children, but for each [Beside] and what is below it. Those that start meanwhile may be missing; if others may
+// be missing too, it returns an error with those that it has found.
+func descendants(root int, born uint64) ([]process, error) {
 	beside.Lock()
 	defer beside.Unlock()
 	names, err := os.ReadDir("/proc")
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	children := make(map[int][]process)
 	for _, n := range names {
-		pid, err := strconv.Atoi(n.Name())
-		if err != nil {
+		pid, no := strconv.Atoi(n.Name())
+		if no != nil {
 			continue
 		}
-		if parent, at, ok := parentOf(pid); ok && at >= born && !beside.pids[pid] {
+		parent, at, gone := parentOf(pid)
+		if gone == nil && at >= born && !beside.pids[pid] {
 			children[parent] = append(children[parent], process{pid, at})
 		}
+		err = cmp.Or(err, unseen(gone))
 	}
 	found := children[root]
 	for i := 0; i < len(found); i++ {
 		found = append(found, children[found[i].pid]...)
 	}
-	return found
+	return found, err
+}
+
+// unseen returns err, unless it says that the process has ended, or is another user's: such a one takes no signal, and /proc may
+// be mounted so that it is not shown (proc(5), hidepid). Any other, such as that this process may open no more files, says nothing
+// of the process.
+func unseen(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) || errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	return err
 }
 
 // startTime returns when a process was born, in ticks of the clock.
-func startTime(pid int) uint64 {
-	_, at, _ := parentOf(pid)
-	return at
+func startTime(pid int) (uint64, error) {
+	_, at, err := parentOf(pid)
+	return at, err
 }
 
 // parentOf reads a process's parent and its time of birth from /proc/PID/stat
 // (proc_pid_stat(5)): the fields 4 and 22, counted from behind the command's name, which
 // stands in parentheses and may hold parentheses itself.
-func parentOf(pid int) (parent int, born uint64, ok bool) {
+func parentOf(pid int) (parent int, born uint64, err error) {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		return 0, 0, false
+		return 0, 0, err
 	}
-	return parseStat(stat)
+	parent, born, ok := parseStat(stat)
+	if !ok {
+		err = fmt.Errorf("/proc/%d/stat has %q", pid, stat)
+	}
+	return parent, born, err
 }
 
 func parseStat(stat []byte) (parent int, born uint64, ok bool) {

@@ -25,7 +25,11 @@ func TestSignalMeansOneProcess(t *testing.T) {
 				t.Fatal(err)
 			}
 			pid := cmd.Process.Pid
-			p := process{pid, startTime(pid)}
+			born, err := startTime(pid)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := process{pid, born}
 			if err := (process{pid, p.born - 1}).signal(syscall.SIGKILL); !errors.Is(err, unix.ESRCH) {
 				t.Errorf("one that was born before: %v; want ESRCH", err)
 			}

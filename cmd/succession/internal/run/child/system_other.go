@@ -22,12 +22,15 @@ func noFallBack() {}
 
 func commandAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
+// CanRun returns nil: nothing stands in the way of running a command.
+func CanRun() error { return nil }
+
 func executable() (string, error) { return os.Executable() }
 
-func startTime(int) uint64 { return 0 }
+func startTime(int) (uint64, error) { return 0, nil }
 
 // killLeft kills the process group that a guard has left.
-func killLeft(pgid int, _ uint64) {
+func killLeft(pgid int, _ uint64, _ func(error)) {
 	if pgid != 0 { // the guard has said that it has started the command
 		syscall.Kill(-pgid, syscall.SIGKILL)
 	}
@@ -35,8 +38,9 @@ func killLeft(pgid int, _ uint64) {
 
 // leftBehind sends sig to what is left of the command's process group, which keeps
 // its id as long as anybody is in it. If others is true, that is left out, and nobody else is known.
-func (g *guard) leftBehind(sig syscall.Signal, others bool) {
+func (g *guard) leftBehind(sig syscall.Signal, others bool) error {
 	if !others {
 		g.signal(sig)
 	}
+	return nil
 }
