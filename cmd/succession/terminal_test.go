@@ -300,3 +300,45 @@ func TestTheShellKeepsTheTerminal(t *testing.T) {
 		t.Errorf("group %d has the terminal, and not the shell", group)
 	}
 }
+
+// A terminal may be set so that who writes to it in the background is stopped (stty tostop). Succession writes there while the
+// command has the foreground, and must not stand still: its session would end. The command itself is stopped as ever.
+func TestWhoWritesInTheBackgroundIsNotStopped(t *testing.T) {
+	const shell = `
+		set -m
+		"$0" --url "$1" run --log text reports -- bash -c '
+			stty tostop; trap "" INT; trap "exit 9" USR1; grep -E "^Sig(Blk|Ign)" /proc/self/status; echo ready; while :; do sleep 0.01; done'
+		echo "exit code $?"`
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bash := []string{"bash", "-c", shell, self, localURL(t)}
+	term := onTerminalWith(t, func(c *exec.Cmd) { c.Path, c.Args = "/bin/bash", bash })
+	masks := 0
+	for _, line := range term.wait("ready") {
+		var name string
+		var mask uint64
+		if n, _ := fmt.Sscanf(line, "%s %x", &name, &mask); n == 2 && strings.HasPrefix(name, "Sig") {
+			masks++
+			if mask&(1<<(syscall.SIGTTOU-1)) != 0 {
+				t.Errorf("the command has inherited %q, which has SIGTTOU", line)
+			}
+		}
+	}
+	if masks != 2 {
+		t.Errorf("the command has shown %d masks of signals, want 2", masks)
+	}
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", term.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var succession int
+	if _, err := fmt.Sscan(string(children), &succession); err != nil {
+		t.Fatal(err)
+	}
+	kill(t, succession, syscall.SIGINT)
+	term.wait("passing SIGINT on to bash")
+	kill(t, succession, syscall.SIGUSR1)
+	term.wait("exit code 9")
+}

@@ -128,6 +128,7 @@ func (r *reporter) close() {
 
 func (r *reporter) drain() {
 	defer close(r.drained)
+	writeInBackground()
 	for {
 		r.mu.Lock()
 		for len(r.queue) == 0 && !r.closed {
