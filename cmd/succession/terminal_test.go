@@ -342,3 +342,39 @@ func TestWhoWritesInTheBackgroundIsNotStopped(t *testing.T) {
 	kill(t, succession, syscall.SIGUSR1)
 	term.wait("exit code 9")
 }
+
+// A command that changes the terminal and is killed cannot change it back; one that ends by itself leaves it as it wants to.
+func TestTheTerminalIsSetBackAfterAKill(t *testing.T) {
+	url := localURL(t)
+	for _, tt := range []struct {
+		how, script string
+		terms       int // so often TERM is sent
+		code        int
+		echo        bool // in the end
+	}{
+		{"killed", "trap '' TERM; stty raw -echo; echo ready; while :; do sleep 0.01; done", 2, 137, true},
+		{"ended by a signal", "stty raw -echo; echo ready; exec sleep 1000", 1, 143, true},
+		{"what it left behind is killed", `stty raw -echo; set -m; bash -c 'trap "" TERM; echo ready; kill -KILL $PPID; exec sleep 1000'; :`, 0, 137, true},
+		{"by itself", "trap 'exit 9' TERM; stty raw -echo; echo ready; while :; do sleep 0.01; done", 1, 9, false},
+	} {
+		t.Run(tt.how, func(t *testing.T) {
+			term := onTerminal(t, "--url", url, "run", "--grace", "200ms", "reports", "--", "bash", "-c", tt.script)
+			term.wait("ready")
+			for range tt.terms {
+				kill(t, term.cmd.Process.Pid, syscall.SIGTERM)
+				term.wait("SIGTERM") // it has heard that, and says so
+			}
+			if code := waitCode(t, term.cmd); code != tt.code {
+				t.Errorf("exit code %d, want %d", code, tt.code)
+			}
+			state, err := unix.IoctlGetTermios(int(term.ptm.Fd()), unix.TCGETS)
+			if err != nil {
+				t.Fatal(err)
+			}
+			const cooked = unix.ICANON | unix.ECHO | unix.ISIG
+			if got := state.Lflag&cooked == cooked; got != tt.echo || !got && state.Lflag&cooked != 0 {
+				t.Errorf("the terminal's local flags are %#x; want that they have %#x: %t", state.Lflag, cooked, tt.echo)
+			}
+		})
+	}
+}

@@ -192,7 +192,7 @@ func (g *guard) run(orders <-chan string, died <-chan os.Signal) {
 			g.kill()
 		}
 		if g.reap() {
-			g.tty.takeBack(g.pid)
+			g.tty.takeBack(g.pid, g.killing)
 			return
 		}
 	}
@@ -278,7 +278,7 @@ func (g *guard) reap() (gone bool) {
 		case pid == g.pid:
 			g.ended = true
 			g.want(false)
-			g.tty.takeBack(g.pid)
+			g.tty.takeBack(g.pid, ws.Signaled())
 			if ws.Signaled() {
 				fmt.Fprintf(g.reports, reportEnded, 0, int(ws.Signal()), g.expired)
 			} else {

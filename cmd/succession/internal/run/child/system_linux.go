@@ -18,6 +18,9 @@ import (
 // the machine is suspended (clock_gettime(2)).
 const clockID = unix.CLOCK_BOOTTIME
 
+// How the state of a terminal is read and set (ioctl_tty(2)).
+const getTermios, setTermios = unix.TCGETS, unix.TCSETS
+
 // adopts says that orphaned descendants become children of the guard.
 const adopts = true
 

@@ -13,6 +13,9 @@ import (
 // while the machine is suspended differs from system to system.
 const clockID = unix.CLOCK_MONOTONIC
 
+// How the state of a terminal is read and set (termios(4)).
+const getTermios, setTermios = unix.TIOCGETA, unix.TIOCSETA
+
 const adopts = false
 
 func adopt() {}

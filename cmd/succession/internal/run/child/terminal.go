@@ -16,6 +16,7 @@ import (
 type terminal struct {
 	group int // the parent's process group
 	given bool
+	state *unix.Termios // before the command got it; nil if that is not known
 }
 
 // plain reports whether the terminal is both standard input and output and the parent's
@@ -41,6 +42,9 @@ func (t *terminal) give(pid int) bool {
 	case err != nil, g != t.group && g != pid:
 		return false
 	}
+	if !t.given {
+		t.state, _ = unix.IoctlGetTermios(tty, getTermios)
+	}
 	// Changing the foreground from the background stops a process that does not
 	// ignore this. The command has been forked and does not inherit it.
 	signal.Ignore(syscall.SIGTTOU)
@@ -55,7 +59,9 @@ func (t *terminal) give(pid int) bool {
 
 // takeBack puts the group that had the terminal in the foreground again, if the command's still has it, or one of which
 // nobody is left, such as a job of a command that is a shell. Another group has it from the shell that started this.
-func (t *terminal) takeBack(pid int) {
+// If killed is true, the terminal is set as it was before: a command that ends by itself leaves it as it
+// wants to, and one that a signal ended, in the middle of its work. Shells do the same.
+func (t *terminal) takeBack(pid int, killed bool) {
 	if !t.given {
 		return
 	}
@@ -65,6 +71,9 @@ func (t *terminal) takeBack(pid int) {
 	}
 	defer unix.Close(tty)
 	if g, err := unix.IoctlGetInt(tty, unix.TIOCGPGRP); err == nil && (g == pid || syscall.Kill(-g, 0) == syscall.ESRCH) {
+		if killed && t.state != nil {
+			unix.IoctlSetTermios(tty, setTermios, t.state) // at once: its output may be stopped
+		}
 		unix.IoctlSetPointerInt(tty, unix.TIOCSPGRP, t.group)
 		t.given = false
 	}
