@@ -39,7 +39,9 @@ var errStoodStill = errors.New("succession stood still until the session's deadl
 
 // until is when the guard has to kill the command of t, unless it hears from this
 // process again: a little after killIn has had it killed, and before the session's
-// deadline. It is on the clock of [child.Now]; 0 is never.
+// deadline. The session moves its deadline ahead until a grace time before it, so the
+// guard hears of each new deadline in time. A migration may give a term a deadline, or
+// take it away. It is on the clock of [child.Now]; 0 is never.
 func (r *runner) until(t *elect.Term) time.Duration {
 	// The clock is read first: should this process or the machine stand still after
 	// this line, the result is too early and not too late.
@@ -50,23 +52,6 @@ func (r *runner) until(t *elect.Term) time.Duration {
 	}
 	return max(1, now+time.Until(deadline.Add(-r.grace/20)))
 }
-
-// tellGuard tells the guard until when the command may run, and does so again after half
-// of that time. The session moves its deadline ahead until a grace time before it, so the
-// guard hears of each new deadline in time. A migration may give a term a deadline, or
-// take it away.
-func (l *leading) tellGuard() {
-	until := l.until(l.t)
-	l.c.Until(until)
-	if until == 0 {
-		l.tell.Reset(retell)
-	} else if left := until - child.Now(); left > 0 {
-		l.tell.Reset(max(left/2, time.Millisecond))
-	}
-}
-
-// retell is how often tellGuard looks whether a term without a deadline has got one.
-const retell = time.Second
 
 // stoodStill reports that the guard has killed the command in this process's place.
 func (l *leading) stoodStill() {

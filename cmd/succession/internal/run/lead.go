@@ -201,7 +201,7 @@ func (l *leading) attend() {
 		case sig := <-l.signals:
 			l.forward(sig.(syscall.Signal))
 		case <-l.tell.C:
-			l.tellGuard()
+			l.tell.Reset(l.c.Tell())
 		case <-l.kill.C:
 			l.killInTime()
 		case <-ended:

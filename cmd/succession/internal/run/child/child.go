@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
@@ -26,8 +27,9 @@ type Command struct {
 	Guard []string
 	// Until, where it is not nil, returns the instant of [Now] at which the guard kills the
 	// command, whatever has become of this process, unless [Child.Until] has told it a later one
-	// before; 0 is never. Start calls it once, when the guard is there: a busy machine may take
-	// a second for that.
+	// before; 0 is never. Start calls it when the guard is there, as a busy machine may take
+	// a second for that, and again, from another goroutine, while it waits for the command to be executed, which
+	// takes long where a file system does. Then [Child.Tell] calls it.
 	Until func() time.Duration
 	// Hold stay open until nothing of the command runs, also when this process is killed:
 	// files whose locks keep others from leading. The command does not get them, and the
@@ -55,6 +57,7 @@ type Child struct {
 	pid     int
 	guard   *os.Process
 	born    uint64 // when the guard was, in ticks of the clock
+	until   func() time.Duration
 	control *os.File
 	status  Status
 	ended   chan struct{}
@@ -141,7 +144,7 @@ func Start(c Command) (*Child, error) {
 	controlRead.Close()
 	reportsWrite.Close()
 
-	ch := &Child{control: control, ended: make(chan struct{}), gone: make(chan struct{})}
+	ch := &Child{control: control, until: c.Until, ended: make(chan struct{}), gone: make(chan struct{})}
 	ch.guard, _ = os.FindProcess(guard) // it does not fail on Unix
 	lines := bufio.NewReader(reports)
 	if ch.born, err = startTime(guard); err != nil {
@@ -177,16 +180,24 @@ func inherited(n int) []uintptr {
 	return files
 }
 
-// readStart tells the guard until when the command may run, and reads what has come of it.
+// readStart tells the guard until when the command may run, again and again, and reads what has come of it.
 func (c *Child) readStart(lines *bufio.Reader, cmd Command) error {
 	line, err := lines.ReadString('\n')
 	if line == reportReady {
-		var until time.Duration
-		if cmd.Until != nil {
-			until = cmd.Until()
-		}
-		c.Until(until)
+		done := make(chan struct{})
+		var telling sync.WaitGroup
+		telling.Go(func() {
+			for {
+				select {
+				case <-time.After(c.Tell()):
+				case <-done:
+					return
+				}
+			}
+		})
 		line, err = lines.ReadString('\n')
+		close(done)
+		telling.Wait()
 	}
 	if err != nil {
 		return errors.New("the guard process died while it started the command")
@@ -283,6 +294,22 @@ func (c *Child) Sweep(told bool) { c.order(orderSweep, told) }
 // Until tells the guard at which instant of [Now] to kill the command and all that
 // it started, in place of what it was told before; 0 is never.
 func (c *Child) Until(at time.Duration) { c.order(orderUntil, int64(at)) }
+
+// Tell tells the guard what [Command.Until] returns now. The caller must call it again when the time has
+// passed that it returns: half of what is left, so that the guard hears in time of a later instant; or a second, as what is
+// never may get one.
+func (c *Child) Tell() (again time.Duration) {
+	if c.until == nil {
+		c.Until(0)
+		return time.Second
+	}
+	until := c.until()
+	c.Until(until)
+	if left := until - Now(); until != 0 && left > 0 {
+		return max(left/2, time.Millisecond)
+	}
+	return time.Second
+}
 
 // Kill kills the command and all that it started.
 func (c *Child) Kill() {

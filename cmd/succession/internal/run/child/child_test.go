@@ -4,11 +4,13 @@ package child_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -298,6 +300,80 @@ func TestUntilIsAskedOfAGuard(t *testing.T) {
 	}
 }
 
+// A file system may take longer to execute a command than that may run. It goes on if the guard was told meanwhile that it may.
+func TestASlowStartIsNoSilence(t *testing.T) {
+	const step = 200 * time.Millisecond
+	program := filepath.Join(t.TempDir(), "true")
+	binary, err := os.ReadFile("/bin/true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(program, binary, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	// Who opens a file waits until the one who has a lease on it gives that back, and hears of it by SIGIO (fcntl(2)).
+	f, err := os.Open(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	opened := make(chan os.Signal, 1)
+	signal.Notify(opened, syscall.SIGIO)
+	defer signal.Stop(opened)
+	lease := func(kind int) error {
+		_, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, kind)
+		return err
+	}
+	if err := lease(unix.F_WRLCK); err != nil {
+		t.Skipf("this file system gives no lease: %v", err)
+	}
+	defer lease(unix.F_UNLCK)
+
+	begin, told := child.Now(), make(chan struct{}, 99)
+	until := func() time.Duration {
+		now := child.Now()
+		if now < begin+2*step {
+			return now + step
+		}
+		told <- struct{}{}
+		return 0
+	}
+	type result struct {
+		c   *child.Child
+		err error
+	}
+	started := make(chan result)
+	go func() {
+		c, err := child.Start(child.Command{Path: program, Args: []string{"true"}, Guard: []string{"guard"}, Until: until})
+		started <- result{c, err}
+	}()
+	select {
+	case <-opened:
+	case r := <-started:
+		t.Fatalf("the file is not waited for: %v", r.err)
+	}
+	bound, cancel := context.WithTimeout(t.Context(), patience/2)
+	defer cancel()
+	for range 2 { // the first time is told when it is asked for the second one
+		select {
+		case <-told:
+		case <-bound.Done():
+			t.Error("the guard is not told that the command may run on while it is started")
+		}
+	}
+	if err := lease(unix.F_UNLCK); err != nil {
+		t.Error(err)
+	}
+	r := <-started
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	wait(t, r.c.Gone(), "gone")
+	if r.c.Status() != (child.Status{}) {
+		t.Errorf("status %+v, want that it has ended by itself", r.c.Status())
+	}
+}
+
 func TestTooLateToStart(t *testing.T) {
 	ran := filepath.Join(t.TempDir(), "ran")
 	_, err := child.Start(child.Command{Path: "/usr/bin/touch", Args: []string{"touch", ran}, Guard: []string{"guard"}, Until: in(0)})
@@ -451,6 +527,28 @@ func TestKillWithAStoppedGuard(t *testing.T) {
 	wait(t, c.Gone(), "gone")
 }
 
+// A guard that stood still hears all that it was told meanwhile before it kills.
+func TestAStoppedGuardHearsFirst(t *testing.T) {
+	c := startCommand(t, child.Command{Until: in(time.Minute)}, "sleep", "1000")
+	guard := guardOf(t, c)
+	if err := syscall.Kill(guard, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Waitid(unix.P_PID, guard, nil, unix.WSTOPPED|unix.WNOWAIT, nil); err != nil {
+		t.Fatal(err)
+	}
+	c.Until(child.Now()) // is over when the guard goes on
+	c.Until(0)
+	c.Signal(syscall.SIGTERM)
+	if err := syscall.Kill(guard, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, c.Gone(), "gone")
+	if want := (child.Status{Signal: syscall.SIGTERM}); c.Status() != want {
+		t.Errorf("status %+v, want %+v", c.Status(), want)
+	}
+}
+
 // If the time of a command is over when it has been killed, and has not ended yet, it was not killed for that.
 func TestKillIsNoExpiry(t *testing.T) {
 	c := startCommand(t, child.Command{Until: in(time.Minute)}, "sleep", "1000")
@@ -559,7 +657,7 @@ func TestNobodyIsMissedWhoCannotBeSeen(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			limit(0)
+			limit(1) // 0 would forbid poll(2) too
 			defer limit(files.Cur)
 			if dies == "the guard" {
 				syscall.Kill(guard, syscall.SIGKILL)

@@ -8,7 +8,8 @@
 // parent closes it, or, when that dies, kill -9 included, the kernel. When the parent
 // lives on and does nothing, as it was stopped, or the machine was suspended, the
 // guard kills in its place: it has been told until when the command may run, once it was
-// there and before it started the command, and has to be told again before that.
+// there and before it started the command, and has to be told again before that. It hears what it was told before it kills
+// for that: a start that takes long, as the file system does, ends no term.
 //
 //	parent ── control ──▶ guard ── fork, exec ──▶ command (a process group of its own)
 //	       ◀─ reports ───       ◀── reaps ──────  and all that it starts
@@ -31,7 +32,7 @@
 // command's descendants that have left its process group run on. If the guard and the
 // parent are killed at the same time, only the command itself is killed, and that only on
 // Linux; what they held is free a moment before. A guard that is stopped kills when it
-// goes on, or when the parent orders it to. A process in uninterruptible sleep cannot
+// goes on, unless the parent has told it a later instant, or when the parent orders it to. A process in uninterruptible sleep cannot
 // be killed, nor can one that has become another user's; the child is not gone until it
 // has died.
 package child

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/succession-dev/succession/backend/kit/clock"
 )
 
@@ -29,6 +31,9 @@ const never = time.Duration(1 << 60)
 // one loop, so that it never signals a process id that it has just given up by
 // reaping it.
 type guard struct {
+	control *os.File
+	orders  *bufio.Reader // of what the parent says
+	alone   bool          // the parent has gone, or wants everything killed
 	reports *os.File
 	tty     terminal
 	alarm   *clock.Timer  // lasts as long as the process
@@ -71,7 +76,7 @@ func Guard(args []string) int {
 	for fd := own; fd < own+2+held; fd++ {
 		syscall.CloseOnExec(fd)
 	}
-	g := &guard{reports: reports, tty: terminal{group: group}, alarm: clock.NewTimer(), refused: make(map[int]bool)}
+	g := &guard{control: control, orders: bufio.NewReader(control), reports: reports, tty: terminal{group: group}, alarm: clock.NewTimer(), refused: make(map[int]bool)}
 	g.set(0)
 	if adopts && !g.alarm.Exact() {
 		fmt.Fprintln(os.Stderr, "succession: guard: no timer can be had that counts suspensions (timerfd_create); may this process open more files?")
@@ -82,12 +87,10 @@ func Guard(args []string) int {
 	surviveSignals()
 	died := make(chan os.Signal, 1)
 	signal.Notify(died, syscall.SIGCHLD)
-	orders := make(chan string)
-	go readOrders(control, orders)
 	// How long the guard took to get here does not count, as the parent's session goes on meanwhile.
 	fmt.Fprint(reports, reportReady)
-	until, ok := <-orders
-	if !ok { // the parent has gone
+	until, err := g.orders.ReadString('\n')
+	if err != nil { // the parent has gone
 		return 1
 	}
 	g.obey(until)
@@ -98,7 +101,9 @@ func Guard(args []string) int {
 	if err := g.start(args[len(n)], args[len(n)+1:]); err != nil {
 		return 1
 	}
-	g.run(orders, died)
+	spoken := make(chan struct{})
+	go listen(own, spoken)
+	g.run(spoken, died)
 	return 0
 }
 
@@ -127,14 +132,22 @@ func surviveSignals() {
 	}
 }
 
-func readOrders(control *os.File, orders chan<- string) {
-	defer close(orders)
-	for lines := bufio.NewReader(control); ; {
-		line, err := lines.ReadString('\n')
-		if err != nil {
-			return
+// listen tells whenever there is something to hear from the parent, its end too.
+func listen(control int, spoken chan<- struct{}) {
+	for {
+		if readable(control, -1) {
+			spoken <- struct{}{}
 		}
-		orders <- line
+	}
+}
+
+// readable waits for something to read, or the end, for so many milliseconds; for ever if that is negative.
+func readable(fd, ms int) bool {
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, ms)
+		if err != unix.EINTR {
+			return n > 0
+		}
 	}
 }
 
@@ -161,19 +174,13 @@ func (g *guard) start(path string, argv []string) error {
 }
 
 // run obeys the parent and reaps, until nothing is left.
-func (g *guard) run(orders <-chan string, died <-chan os.Signal) {
+func (g *guard) run(spoken <-chan struct{}, died <-chan os.Signal) {
 	g.poll = time.NewTicker(pollInterval)
 	defer g.poll.Stop()
 	g.want(false)
 	for {
 		select {
-		case line, ok := <-orders:
-			if ok {
-				g.obey(line)
-			} else {
-				orders = nil
-				g.kill()
-			}
+		case <-spoken:
 		case <-died:
 		case <-g.poll.C:
 			if g.wants && g.tty.give(g.pid) {
@@ -187,6 +194,9 @@ func (g *guard) run(orders <-chan string, died <-chan os.Signal) {
 				g.set(g.until)
 			}
 		}
+		if g.hear(); g.alone {
+			spoken = nil
+		}
 		if g.late() && !g.killing {
 			g.expired = true
 			g.kill()
@@ -195,6 +205,20 @@ func (g *guard) run(orders <-chan string, died <-chan os.Signal) {
 			g.tty.takeBack(g.pid, g.killing)
 			return
 		}
+	}
+}
+
+// hear obeys all that the parent has said by now. The guard does so before it takes the command for late: while it could not
+// listen, as the start of the command took long or it was stopped, it may have been told a later instant.
+func (g *guard) hear() {
+	for !g.alone && (g.orders.Buffered() > 0 || readable(int(g.control.Fd()), 0)) {
+		line, err := g.orders.ReadString('\n')
+		if err != nil {
+			g.alone = true
+			g.kill()
+			return
+		}
+		g.obey(line)
 	}
 }
 
