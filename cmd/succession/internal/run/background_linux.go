@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// writeInBackground lets the calling goroutine write to a terminal of which another process group has the foreground, also if
-// the terminal is set to stop those who do that (stty tostop): a command has the foreground, and who stands still loses its
-// session. The signal is blocked for this goroutine's thread alone, which ends with it, as whoever is started would inherit
-// that this process ignores it.
+// writeInBackground lets the calling goroutine write to a terminal while another process group has the foreground, even if
+// the terminal stops those who do that (stty tostop). The command has the foreground, and if this process stood still, it
+// would lose its session. The signal is blocked in this goroutine's thread alone, which ends with the goroutine: if the
+// process ignored it, the command would inherit that.
 func writeInBackground() {
 	runtime.LockOSThread()
 	var stop unix.Sigset_t

@@ -28,8 +28,8 @@ type Command struct {
 	// Until, where it is not nil, returns the instant of [Now] at which the guard kills the
 	// command, whatever has become of this process, unless [Child.Until] has told it a later one
 	// before; 0 is never. Start calls it when the guard is there, as a busy machine may take
-	// a second for that, and again, from another goroutine, while it waits for the command to be executed, which
-	// takes long where a file system does. Then [Child.Tell] calls it.
+	// a second for that, and from another goroutine again and again until the command is executed, for which a slow file
+	// system may take longer than that. Afterwards [Child.Tell] calls it.
 	Until func() time.Duration
 	// Hold stay open until nothing of the command runs, also when this process is killed:
 	// files whose locks keep others from leading. The command does not get them, and the

@@ -8,8 +8,8 @@
 // parent closes it, or, when that dies, kill -9 included, the kernel. When the parent
 // lives on and does nothing, as it was stopped, or the machine was suspended, the
 // guard kills in its place: it has been told until when the command may run, once it was
-// there and before it started the command, and has to be told again before that. It hears what it was told before it kills
-// for that: a start that takes long, as the file system does, ends no term.
+// there and before it started the command, and has to be told again before that. Before it kills
+// for that, it hears what it was told meanwhile, so a slow file system, from which the command is executed, ends no term.
 //
 //	parent ── control ──▶ guard ── fork, exec ──▶ command (a process group of its own)
 //	       ◀─ reports ───       ◀── reaps ──────  and all that it starts

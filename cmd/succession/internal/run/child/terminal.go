@@ -59,8 +59,8 @@ func (t *terminal) give(pid int) bool {
 
 // takeBack puts the group that had the terminal in the foreground again, if the command's still has it, or one of which
 // nobody is left, such as a job of a command that is a shell. Another group has it from the shell that started this.
-// If killed is true, the terminal is set as it was before: a command that ends by itself leaves it as it
-// wants to, and one that a signal ended, in the middle of its work. Shells do the same.
+// If killed is true, its settings become what they were before, as in bash after a signal: the command could not restore them.
+// One that ends by itself may have changed them on purpose.
 func (t *terminal) takeBack(pid int, killed bool) {
 	if !t.given {
 		return
