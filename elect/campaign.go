@@ -20,9 +20,9 @@ import (
 // must call [Term.Resign] on every term that it gets, also after the term was lost.
 //
 // If ctx ends first, Campaign leaves the line, within [Options] ResignTimeout, and
-// returns an error that wraps the cause of ctx, and the last error that kept it out of the line, if
-// there was one. If the deadline of ctx has passed, the error names the member that stood in front,
-// which may be this process's own. Once there is a term, ctx has no effect on it.
+// returns an error that wraps the cause of ctx. Its text has the last error that kept the candidate out of the line, if
+// there was one, and it matches [backend.ErrUnavailable] if that did. If the deadline of ctx has passed, the error names the
+// member that stood in front, which may be this process's own. Once there is a term, ctx has no effect on it.
 //
 // Campaign joins again, at the end of the line, if the session ends, if its member is
 // removed, or if the coordinator cannot be reached. It returns other errors, such as
@@ -108,7 +108,7 @@ func (e *Election) tellRetrying(err error) {
 }
 
 // attempt joins the line once, and waits until its member leads or something goes wrong.
-// If it fails, its member has left the line, or leaves it as soon as possible.
+// If it fails, or what is told of it panics, its member has left the line, or leaves it as soon as possible.
 func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff, once bool) (*Term, error) {
 	s, err := e.b.Session(ctx)
 	if err != nil {
@@ -124,16 +124,22 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff, onc
 	if err != nil {
 		return nil, err
 	}
+	st := &standing{e: e, s: s, m: j.Member, noted: &noNotes, ready: ready, margin: margin, once: once, wait: wait}
+	leads := false
+	defer func() {
+		if !leads {
+			st.leave(ctx)
+		}
+	}()
 	e.restored()
-	st := e.joined(ctx, s, j.Member, ready)
-	st.margin, st.once, st.wait = margin, once, wait
+	st.joined(ctx)
 	p, err := st.stand(ctx, j.Place, j.Record)
-	if err == nil {
-		return newTerm(life, st, p), nil
+	if err != nil {
+		st.noteAhead(ctx)
+		return nil, err
 	}
-	st.noteAhead(ctx)
-	st.leave(ctx)
-	return nil, err
+	leads = true
+	return newTerm(life, st, p), nil
 }
 
 // stand waits until m is first in its line and may lead, and returns its place. p is where m stands, and kept is the
@@ -170,9 +176,7 @@ func (st *standing) stand(ctx context.Context, p *backend.Place, kept *backend.R
 		case !waiting:
 			err = again.Ahead(ctx, s, st.m, p)
 		case st.unfenced != nil:
-			err = again.ForAWhile(ctx, s, st.wait.Jitter, func(ctx context.Context) error {
-				return s.WatchPlace(ctx, st.m, p)
-			})
+			err = st.watchForAWhile(ctx, p)
 		default: // here most candidates spend most of their time
 			err = s.WatchPlace(ctx, st.m, p)
 		}
@@ -198,6 +202,21 @@ func (st *standing) stand(ctx context.Context, p *backend.Place, kept *backend.R
 			st.tellAhead(p)
 		}
 	}
+}
+
+// watchForAWhile waits for another place than p for about a session time. It is not inlined, to keep the stack small.
+//
+//go:noinline
+func (st *standing) watchForAWhile(ctx context.Context, p *backend.Place) error {
+	now := *p // if the watch fails, now says nothing
+	err := again.ForAWhile(ctx, st.s, st.wait.Jitter, func(ctx context.Context) error {
+		err := st.s.WatchPlace(ctx, st.m, &now)
+		if err == nil {
+			*p = now
+		}
+		return err
+	})
+	return err
 }
 
 // A turn is the state of a member that is first and may not lead yet.
@@ -305,7 +324,7 @@ func (st *standing) leaveWithin(bounded context.Context, worked time.Duration) e
 	if st.stop != nil {
 		st.stop()
 	}
-	if st.ready != nil {
+	if st.cancel != nil {
 		st.cancel()
 		st.asking.Wait()
 		if st.recorded || st.doubt { // what is left, others sweep

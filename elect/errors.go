@@ -7,8 +7,8 @@ import (
 	"github.com/succession-dev/succession/internal/again"
 )
 
-// ErrLost says that a term has ended and that its leader did not resign. Errors that
-// match it are of type [*LostError].
+// ErrLost says that a term has ended and that its leader did not resign. In each error that
+// matches it, errors.As finds a [*LostError].
 var ErrLost = errors.New("leadership lost")
 
 // ErrResigned is the cause of a term's context, and what [Term.Check] returns,

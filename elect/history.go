@@ -53,8 +53,8 @@ func (t *Term) chronicle() *chronicle {
 		defer close(c.done)
 		p := past.Term{ID: t.e.o.ID, Token: t.token, Began: now()}
 		err := t.record(begin, p)
-		<-t.ctx.Done()
 		if err == nil || begin.Err() != nil {
+			<-t.ctx.Done()
 			p.Ended, p.Why = now(), whyEnded(context.Cause(t.ctx))
 			err = t.record(end, p)
 		}

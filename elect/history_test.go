@@ -1,10 +1,13 @@
 package elect_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -247,7 +250,7 @@ func TestNoHistory(t *testing.T) {
 	})
 }
 
-// A record that is somebody else's is left alone, and the election goes on.
+// A record that is somebody else's is left alone, and the election goes on. The log says so while the term lasts.
 func TestHistoryOverwritesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, c *memory.Coordinator) {
 		b := client(t, c, "a")
@@ -259,10 +262,19 @@ func TestHistoryOverwritesNothing(t *testing.T) {
 			if _, err := s.Put(t.Context(), "reports.history", []byte(theirs), nil); err != nil {
 				t.Fatal(err)
 			}
-			term, err := remembers(b, "a", 5).Campaign(t.Context())
+			var log bytes.Buffer
+			var mu sync.Mutex
+			o := &elect.Options{ID: "a", History: 5, Logger: slog.New(slog.NewTextHandler(lockedBuffer{&mu, &log}, nil))}
+			term, err := elect.New(b, "reports", o).Campaign(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
+			synctest.Wait()
+			mu.Lock()
+			if n := strings.Count(log.String(), "could not write the history"); n != 1 {
+				t.Errorf("while it leads, the log says %d times that there is no history:\n%s", n, log.String())
+			}
+			mu.Unlock()
 			if err := term.Resign(t.Context()); err != nil {
 				t.Error(err)
 			}

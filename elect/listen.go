@@ -21,7 +21,8 @@ func (e *Election) Term() *Term {
 // still go on.
 //
 // f must not block, and must not call Listen or campaign. It may call [Term.Resign], also of a term that has
-// ended; it is told of that end after it has returned. Call stop to end it: no further call begins then.
+// ended; it is told of that end after it has returned. Call stop to end it. It does not wait: one call may be under way when it
+// returns, or just begin.
 func (e *Election) Listen(f func(*Term)) (stop func()) {
 	l := &listener{f}
 	<-e.inTurn(func() {

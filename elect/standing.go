@@ -40,12 +40,11 @@ type standing struct {
 	newest   uint64         // the last position in the line when nobody in it could lead instead; 0 before
 }
 
-// joined begins the standing of m, and tells of it. The goroutines that run for it last until
-// leave, also if ctx ends.
-func (e *Election) joined(ctx context.Context, s backend.Session, m backend.Member, ready *readiness) *standing {
+// joined tells that m has joined, and starts what runs for it, which lasts until leave, also if ctx ends.
+func (st *standing) joined(ctx context.Context) {
+	e, s, m, ready := st.e, st.s, st.m, st.ready
 	e.o.Logger.Info("joined", "key", m.Key, "position", m.Position)
 	e.trace(trace.Event{Kind: trace.Joined, Member: m})
-	st := &standing{e: e, s: s, m: m, noted: &noNotes, ready: ready}
 	if ready != nil {
 		asking, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		st.cancel = cancel
@@ -60,7 +59,6 @@ func (e *Election) joined(ctx context.Context, s backend.Session, m backend.Memb
 			e.trace(trace.Event{Kind: trace.Heartbeat, Member: m, Number: b.Number, TTL: s.TTL(), RoundTrip: b.RoundTrip, Slack: b.Slack})
 		})
 	}
-	return st
 }
 
 // noNotes is what most headers note.

@@ -52,9 +52,17 @@ func newTerm(life context.Context, st *standing, p *backend.Place) *Term {
 	e, s, m := st.e, st.s, st.m
 	t := &Term{st: st, e: e, s: s, m: m, token: p.Token, gate: st.noted.Choice.Gate, began: time.Now(), deadline: clock.NewTimer(), left: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancelCause(life)
+	begun, told := false, make(chan struct{})
+	defer func() {
+		if !begun { // who was told has panicked
+			t.cancel(ErrResigned)
+			e.present.CompareAndSwap(t, nil)
+			st.leave(life)
+		}
+		close(told)
+	}()
 	e.o.Logger.Info("elected", "token", t.token)
 	e.trace(trace.Event{Kind: trace.Elected, Member: m, Token: t.token})
-	e.begun(t)
 	if st.ready != nil {
 		ctx := backoff.Apart(t.ctx)
 		t.watching.Go(func() { t.watchReady(ctx) })
@@ -66,13 +74,18 @@ func newTerm(life context.Context, st *standing, p *backend.Place) *Term {
 	t.history = t.chronicle()
 	watching := backoff.Apart(t.ctx)
 	t.watching.Go(func() { t.watchPlace(watching, p) })
-	// Last, because from here on a listener may hear of the end, and resign.
 	forget := s.OnEnd(t.lose)
 	t.watching.Go(func() {
 		defer forget()
 		t.watchDeadline()
-		go t.tellEnd() // apart, because Resign waits for what watches
+		go func() { // apart, because Resign waits for what watches
+			if <-told; begun {
+				t.tellEnd()
+			}
+		}()
 	})
+	e.begun(t) // last, because from here on others have the term, and may resign
+	begun = true
 	return t
 }
 

@@ -7,7 +7,8 @@ import (
 )
 
 // Pins counts the calls of Pin of a session, by member. A driver that has lost the answer of a call, and finds the member pinned, may conclude
-// that this call has pinned it if there was no other: only its own session pins a member. Pins is safe for concurrent use.
+// that this call has pinned it if there was no other: only its own session pins a member. Nothing is forgotten: a session
+// pins few members. Pins is safe for concurrent use.
 type Pins struct {
 	mu    sync.Mutex
 	calls map[place]int
