@@ -155,7 +155,7 @@ func (s *session) longest() time.Duration { return max(s.ttl, minAttempt) }
 
 // either sends t, of which only one copy can take effect: after that, the condition of t never
 // holds again. If no answer comes in time, or it is lost, either sends two more copies, see
-// [first]. The answer of the copy that has taken effect is the answer of t.
+// [first]; to the only server it sends one. The answer of the copy that has taken effect is the answer of t.
 //
 // If an answer says that the condition does not hold, another copy may have taken effect before,
 // and its answer may still come. So that answer counts only if all copies have said so, or if
@@ -181,7 +181,7 @@ func (s *session) either(ctx context.Context, t txn, untouched func(*clientv3.Tx
 			results <- result{resp, err}
 		})
 	}
-	patience := time.NewTimer(s.attempt())
+	patience := time.NewTimer(s.patience(t))
 	defer patience.Stop()
 	send()
 	var all result
@@ -203,16 +203,18 @@ func (s *session) either(ctx context.Context, t txn, untouched func(*clientv3.Tx
 		if late && !copied {
 			copied = true
 			send()
-			send()
-			left += 2
+			left++
+			if s.several() {
+				send()
+				left++
+			}
 		}
 	}
 	return all.resp, all.err
 }
 
 // persist sends t, which may be repeated, until it is answered. If a server does not
-// answer, or has not taken t, it asks another; see [first]. A server that is the only one, and slow, is not sent
-// two copies, which would make it slower. It ends at the latest with the session,
+// answer, or has not taken t, it asks another; see [first]. It ends at the latest with the session,
 // which also ends if etcd never answers. lost reports that an answer was lost before: what was sent
 // then may yet take effect.
 func (s *session) persist(ctx context.Context, t txn) (resp *clientv3.TxnResponse, lost bool, err error) {
@@ -227,7 +229,7 @@ func (s *session) persistFor(ctx, requests context.Context, t txn) (resp *client
 	}
 	pause := newBackoff()
 	for limit := s.patience(t); ; limit = min(2*limit, s.longest()) {
-		resp, err = first(requests, t.urgent || lost && len(s.b.client.Endpoints()) > 1, func(ctx context.Context) (*clientv3.TxnResponse, error) {
+		resp, err = first(requests, t.urgent || lost && s.several(), func(ctx context.Context) (*clientv3.TxnResponse, error) {
 			return s.commit(ctx, t, limit)
 		})
 		if !isLost(err) {
@@ -302,10 +304,13 @@ func (s *session) attempt() time.Duration {
 	return min(max(s.ttl/4, minAttempt), maxAttempt)
 }
 
-// patience is how long the first attempt of t waits: longer where the last answer came late, so that a server that is
-// slow is not asked everything twice. If another server has answered meanwhile, it is the answer of that one that counts.
+// several reports whether there are several servers. One that is the only one, and slow, is not sent more copies than
+// needed, which would make it slower.
+func (s *session) several() bool { return len(s.b.client.Endpoints()) > 1 }
+
+// patience is how long the first attempt of t waits: longer if the last answer of the only server came late.
 func (s *session) patience(t txn) time.Duration {
-	if t.urgent {
+	if t.urgent || s.several() {
 		return s.attempt()
 	}
 	return min(max(s.attempt(), 2*time.Duration(s.answered.Load())), s.longest())
