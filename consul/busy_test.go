@@ -45,13 +45,16 @@ func (b *busyStore) RoundTrip(req *http.Request) (*http.Response, error) {
 			b.queries++
 		}
 		entry := fmt.Sprintf(`{"Key": %q, "CreateIndex": 1, "ModifyIndex": 1}`, b.member)
+		const none = `{"KV": {"Key": "line"}}, {"KV": {"Key": "line/"}}` // there is no header
 		switch {
+		case req.URL.Path == "/v1/txn" && b.member == "":
+			body = `{"Results": [` + none + `]}`
+		case req.URL.Path == "/v1/txn":
+			body = fmt.Sprintf(`{"Results": [{"KV": %s}, %s]}`, entry, none)
 		case b.member == "":
 			status, body = http.StatusNotFound, ""
 		case kind == "query":
 			body = fmt.Sprintf(`[%q]`, b.member)
-		case req.URL.Path == "/v1/txn":
-			body = fmt.Sprintf(`{"Results": [{"KV": %s}, {"KV": {"Key": "line"}}]}`, entry) // there is no header
 		default:
 			body = fmt.Sprintf(`[%s]`, entry)
 		}

@@ -33,7 +33,6 @@ type client struct {
 
 	addr                 string // for error messages
 	namespace, partition string // of transactions, whose operations name them one by one
-	identified           bool   // requests have a token, which a server may not be able to look up
 	https                []*http.Client
 	anew                 func()           // makes urgent requests dial again
 	token                *security.Secret // nil if no file has the token
@@ -90,7 +89,6 @@ func newClient(life context.Context, cfg *api.Config, o *Options, token *securit
 		}
 		c.https = append(c.https, own.HttpClient)
 		c.addr, c.namespace, c.partition = own.Address, own.Namespace, own.Partition
-		c.identified = token != nil || own.Token != ""
 	}
 	return c, nil
 }
@@ -200,7 +198,7 @@ func (c *client) below(ctx context.Context, prefix string) ([]string, uint64, er
 func ask[T any](ctx context.Context, c *client, path string, query func(string, *api.QueryOptions) (T, *api.QueryMeta, error)) (T, uint64, error) {
 	v, meta, err := query(path, (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx))
 	if err = c.queried(meta, err); err == nil && meta.ResultsFilteredByACLs {
-		err = c.hidden(ctx, path, false)
+		err = c.hidden(path)
 	}
 	if err != nil {
 		var none T
@@ -209,16 +207,35 @@ func ask[T any](ctx context.Context, c *client, path string, query func(string, 
 	return v, meta.LastIndex, nil
 }
 
-// listing is ask for what is below a prefix.
+// listing is ask for what is below a prefix. A server that cannot look up the token, or its policies, leaves out everything, and may not
+// say so. That may be the token of the agent, or the anonymous one. So what it does not show is asked for in another way, and then once more.
 func listing[S ~[]E, E any](ctx context.Context, c *client, prefix string, query func(string, *api.QueryOptions) (S, *api.QueryMeta, error)) (S, uint64, error) {
 	all, index, err := ask(ctx, c, prefix, query)
-	if err == nil && len(all) == 0 {
-		err = c.leftOut(ctx, prefix)
+	if denied := errors.Is(err, backend.ErrDenied); denied || err == nil && len(all) == 0 {
+		empty, unknown := c.empty(ctx, prefix)
+		switch {
+		case unknown != nil:
+			return nil, 0, unknown
+		case denied || !empty:
+			return ask(ctx, c, prefix, query)
+		}
 	}
-	if err != nil {
-		return nil, 0, err
+	return all, index, err
+}
+
+// empty reports whether a transaction shows that no key begins with prefix: its get-or-empty has a result for each key that may be read.
+// Nothing is shown to who may not read the key prefix itself, nor of an empty prefix, because Consul refuses an empty key. It fails with
+// [backend.ErrUnavailable] if the token or its policies cannot be looked up.
+func (c *client) empty(ctx context.Context, prefix string) (bool, error) {
+	ops := gets(cmp.Or(prefix, "~")) // no name has a tilde
+	if prefix != "" {
+		ops = append(ops, &api.KVTxnOp{Verb: api.KVGetTree, Key: prefix})
 	}
-	return all, index, nil
+	r, err := c.read(ctx, ops...)
+	if errors.Is(err, backend.ErrUnavailable) {
+		return false, err
+	}
+	return err == nil && prefix != "" && !slices.ContainsFunc(r.pairs, func(p *api.KVPair) bool { return p.CreateIndex != 0 }), nil
 }
 
 // A result is the answer to a transaction. If errs is not empty, nothing was done.
@@ -304,11 +321,11 @@ func (c *client) write(ctx context.Context, ops ...*api.KVTxnOp) (*result, error
 	// Get-or-empty has a result for each key that may be read. Consul does not say that it has left one out if it cannot look up the token.
 	for _, op := range ops {
 		if op.Verb == api.KVGetOrEmpty && len(r.errs) == 0 && !slices.ContainsFunc(r.pairs, func(p *api.KVPair) bool { return p.Key == op.Key }) {
-			return nil, c.hidden(ctx, op.Key, true)
+			return nil, c.leftOut(ctx, op.Key)
 		}
 	}
 	if body.ResultsFilteredByACLs {
-		return nil, c.hidden(ctx, ops[0].Key, false)
+		return nil, c.hidden(ops[0].Key)
 	}
 	return r, nil
 }

@@ -39,18 +39,23 @@ func TestDeniedForAWhile(t *testing.T) {
 		bootstrap = "ACL system must be bootstrapped before making any requests that require authorization: ACL not found"
 		noPolicy  = "Permission denied: token with AccessorID 'x' lacks permission 'key:write' on \\\"x\\\""
 	)
-	for name, young := range map[string]func(req *http.Request) *http.Response{
-		"no token":  func(req *http.Request) *http.Response { return made(req, http.StatusForbidden, noToken) },
-		"no tokens": func(req *http.Request) *http.Response { return made(req, http.StatusForbidden, bootstrap) },
-		"no policy": func(req *http.Request) *http.Response {
+	withoutPolicy := func(says ...string) func(req *http.Request) *http.Response {
+		return func(req *http.Request) *http.Response {
 			switch _, lists := req.URL.Query()["keys"]; {
 			case req.URL.Path == "/v1/txn":
 				return made(req, http.StatusConflict, `{"Results":null,"Errors":[{"OpIndex":0,"What":"`+noPolicy+`"}]}`)
 			case lists:
-				return made(req, http.StatusNotFound, "", "X-Consul-Results-Filtered-By-ACLs", "true")
+				return made(req, http.StatusNotFound, "", says...)
 			}
 			return made(req, http.StatusForbidden, noPolicy)
-		},
+		}
+	}
+	for name, young := range map[string]func(req *http.Request) *http.Response{
+		"no token":  func(req *http.Request) *http.Response { return made(req, http.StatusForbidden, noToken) },
+		"no tokens": func(req *http.Request) *http.Response { return made(req, http.StatusForbidden, bootstrap) },
+		"no policy": withoutPolicy("X-Consul-Results-Filtered-By-ACLs", "true"),
+		// Who has no token is not told that something was left out (agent/consul/rpc.go, maskResultsFilteredByACLs).
+		"no policy of the anonymous token": withoutPolicy(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -136,9 +141,27 @@ func TestDeniedForAWhile(t *testing.T) {
 }
 
 // In another datacenter than the primary one, a server that has not seen the token yet cannot look it up while the primary one is away. It
-// denies all writes and reads of one key, and of all other reads it leaves out everything, without saying so. That ends nothing, and calls wait for it.
+// denies all writes and reads of one key, and of all other reads it leaves out everything, without saying so. That ends nothing, and calls wait
+// for it. A request without a token has that of the agent (acl.tokens.default) or the anonymous one, which are looked up in the same way.
 func TestPrimaryDatacenterIsAway(t *testing.T) {
 	t.Parallel()
+	for _, c := range []struct {
+		name, token string
+		says        []string // headers of lists
+	}{
+		{"token", "one that the server cannot look up", nil},
+		{"no token", "", nil},
+		// It has the token, but not its policies, and says that it has left something out.
+		{"policies", "one that the server knows", []string{"X-Consul-Results-Filtered-By-ACLs", "true"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			primaryIsAway(t, c.token, c.says...)
+		})
+	}
+}
+
+func primaryIsAway(t *testing.T, token string, says ...string) {
 	const denied = "Permission denied: token with AccessorID 'primary-dc-down' lacks permission 'key:write' on \\\"x\\\""
 	addr, line := server(t), coordtest.Name(t)
 	other, err := open(t, addr, nil).Session(t.Context())
@@ -148,7 +171,7 @@ func TestPrimaryDatacenterIsAway(t *testing.T) {
 	if _, err := other.Put(t.Context(), line+".data/x", []byte("x"), nil); err != nil {
 		t.Fatal(err)
 	}
-	b := openWith(t, &api.Config{Address: addr, Token: "one that the server cannot look up"}, &consul.Options{TTL: time.Hour})
+	b := openWith(t, &api.Config{Address: addr, Token: token}, &consul.Options{TTL: time.Hour})
 	var away atomic.Int64 // how many more requests are denied
 	consul.Tap(b, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
 		switch {
@@ -158,8 +181,13 @@ func TestPrimaryDatacenterIsAway(t *testing.T) {
 			return made(req, http.StatusOK, `{"Results":[],"Errors":null}`), nil
 		case req.URL.Path == "/v1/txn":
 			return made(req, http.StatusConflict, `{"Results":null,"Errors":[{"OpIndex":0,"What":"`+denied+`"}]}`), nil
-		case req.URL.Query().Has("keys"), req.URL.Query().Has("recurse"):
-			return made(req, http.StatusNotFound, ""), nil
+		case req.URL.Query().Has("keys"), req.URL.Query().Has("recurse"): // the index is that of what it leaves out
+			resp, err := next.RoundTrip(req)
+			if err != nil {
+				return nil, err
+			}
+			resp.Body.Close()
+			return made(req, http.StatusNotFound, "", append(says, "X-Consul-Index", resp.Header.Get("X-Consul-Index"))...), nil
 		case strings.HasPrefix(req.URL.Path, "/v1/session/info/"):
 			return made(req, http.StatusOK, "[]"), nil
 		}
@@ -186,6 +214,24 @@ func TestPrimaryDatacenterIsAway(t *testing.T) {
 		{"Line", func(ctx context.Context) error {
 			if l, err := s.Line(ctx, line); err != nil || len(l.Members) != 1 {
 				return fmt.Errorf("%+v (error: %v)", l, err)
+			}
+			return nil
+		}},
+		{"WatchLine", func(ctx context.Context) error {
+			if l, err := s.WatchLine(ctx, line, backend.Line{}); err != nil || len(l.Members) != 1 {
+				return fmt.Errorf("%+v (error: %v)", l, err)
+			}
+			return nil
+		}},
+		{"Lines", func(ctx context.Context) error {
+			if all, err := s.Lines(ctx); err != nil || all[line] != 1 {
+				return fmt.Errorf("%d stand in the line (error: %v)", all[line], err)
+			}
+			return nil
+		}},
+		{"Survey", func(ctx context.Context) error {
+			if all, err := s.Survey(ctx); err != nil || all[line].First != m {
+				return fmt.Errorf("%+v (error: %v)", all[line], err)
 			}
 			return nil
 		}},

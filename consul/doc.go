@@ -94,6 +94,8 @@
 //
 // A candidate whose token hides some members from it would lead before those. So if Consul says
 // that it has left something out of an answer, the call fails with [backend.ErrDenied].
+// Consul does not say so to a request that has no token, neither its own nor the agent's. So if the
+// anonymous token has rights to a line, it must have them to all of the line.
 //
 // # What it does not promise
 //

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/hashicorp/consul/api"
@@ -117,40 +116,23 @@ func unknownSession(err error) bool {
 	return errors.As(err, &status) && status.Code == http.StatusNotFound && strings.Contains(status.Body, textUnknown)
 }
 
-// hidden is the error of an answer from which Consul has left out the key itself, or some of what is below it. Such an answer does not
-// say why, but the refusal to read the key does.
-func (c *client) hidden(ctx context.Context, key string, itself bool) error {
+// hidden is the error of an answer from which Consul says that it has left out something at the key, or below it.
+func (c *client) hidden(key string) error {
+	return c.denied(fmt.Sprintf("the token lacks permission 'key:read' on %q, or on some of what is there", key))
+}
+
+// leftOut is the error of an answer from which Consul has left out the key. Such an answer does not say why, but the refusal to read the
+// key does.
+func (c *client) leftOut(ctx context.Context, key string) error {
 	_, _, err := c.at(ctx).KV().Get(key, new(api.QueryOptions).WithContext(ctx))
-	if err != nil {
-		err = c.explain(err)
-	}
-	switch {
-	case errors.Is(err, backend.ErrUnavailable):
-		return err
-	case err == nil && itself:
+	if err == nil {
 		return fmt.Errorf("%w: Consul has left out %q, and shows it now", backend.ErrUnavailable, key)
 	}
-	return c.denied(fmt.Sprintf("the token lacks permission 'key:read' on %q, or on some of what is there", key))
+	return c.explain(err)
 }
 
 // crowded reports whether the agent refuses more connections from this address.
 func crowded(err error) bool {
 	var status api.StatusError
 	return errors.As(err, &status) && status.Code == http.StatusTooManyRequests
-}
-
-// leftOut is for an answer without any keys that begin with prefix. It returns an error if they may only have been left out: a server that
-// cannot look up the token says nothing of it. A transaction shows it, as get-or-empty has a result for each key that may be read.
-func (c *client) leftOut(ctx context.Context, prefix string) error {
-	if !c.identified {
-		return nil
-	}
-	r, err := c.read(ctx, append(gets(prefix), &api.KVTxnOp{Verb: api.KVGetTree, Key: prefix})...)
-	switch {
-	case errors.Is(err, backend.ErrUnavailable):
-		return err
-	case err == nil && slices.ContainsFunc(r.pairs, func(p *api.KVPair) bool { return p.CreateIndex != 0 }):
-		return fmt.Errorf("%w: Consul has left out what is below %q, and shows it now", backend.ErrUnavailable, prefix)
-	}
-	return nil
 }

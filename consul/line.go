@@ -73,9 +73,7 @@ func (s *session) Survey(ctx context.Context) (map[string]backend.Standing, erro
 	prefix := s.b.o.below()
 	var pairs api.KVPairs
 	err := s.retry(ctx, func(ctx context.Context) (err error) {
-		pairs, _, err = ask(ctx, s.b.c, prefix, func(_ string, q *api.QueryOptions) (api.KVPairs, *api.QueryMeta, error) {
-			return s.b.c.at(ctx).KV().List(prefix, q)
-		})
+		pairs, _, err = s.b.c.list(ctx, prefix)
 		return err
 	})
 	all := make(map[string]backend.Standing)
