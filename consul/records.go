@@ -73,8 +73,11 @@ func (s *session) Put(ctx context.Context, name string, value []byte, cond *back
 		at = cond.Version
 	}
 	p, err := s.guarded(ctx, cond, key, setOp(key, value, at))
-	if err != nil {
+	switch {
+	case err != nil:
 		return 0, err
+	case p == nil:
+		return 0, s.b.c.strange("an answer to a write without its result")
 	}
 	s.b.history.saw(p.ModifyIndex, key)
 	return versionOf(p), nil

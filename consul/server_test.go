@@ -71,6 +71,34 @@ func TestRenewalBeforeTheLogIsRead(t *testing.T) {
 	}
 }
 
+// An answer that lacks what Consul says in each does not come from it.
+func TestAnswerThatLacksSomething(t *testing.T) {
+	t.Parallel()
+	b, name := open(t, server(t), nil), coordtest.Name(t)
+	var lacks atomic.Bool
+	consul.Tap(b, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+		switch {
+		case req.URL.Query().Has("recurse") && lacks.CompareAndSwap(true, false):
+			return made(req, http.StatusOK, "[null]"), nil
+		case req.URL.Path == "/v1/txn" && lacks.CompareAndSwap(true, false):
+			return made(req, http.StatusOK, `{"Results":[],"Errors":null}`), nil
+		}
+		return next.RoundTrip(req)
+	})
+	s := sessionOf(t, b)
+	lacks.Store(true)
+	if _, err := s.Put(t.Context(), name, nil, nil); !errors.Is(err, backend.ErrUnavailable) {
+		t.Errorf("Put returned %v, want ErrUnavailable", err)
+	}
+	if _, err := s.Put(t.Context(), name, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	lacks.Store(true)
+	if all, err := s.Survey(t.Context()); err != nil || all[name].Record.Version == backend.Absent {
+		t.Errorf("Survey returned %+v, %v", all[name], err)
+	}
+}
+
 // A cluster that was rebuilt has smaller indexes: tokens would fall.
 func TestServerLosesItsData(t *testing.T) {
 	t.Parallel()
