@@ -20,6 +20,9 @@ func (h *Harness) OnMachine(busy ...bool) *Script {
 	return s
 }
 
+// Exercised is what Run prints last.
+func (r *Report) Exercised() string { return r.exercised() }
+
 // EndsBy makes all rules end by then.
 func (h *Harness) EndsBy(deadline time.Time) { h.deadline = deadline }
 

@@ -123,7 +123,8 @@ func (r *Report) Count(s Status) int {
 	return n
 }
 
-// exercised says in a line how many rules of each suite were exercised in the run, and why others were not.
+// exercised says in a line how many rules of each suite were exercised in the run, why others were not, and how many of those that
+// were say nothing or may fail.
 func (r *Report) exercised() string {
 	var parts []string
 	for _, suite := range []Suite{Driver, Recipes} {
@@ -141,8 +142,14 @@ func (r *Report) exercised() string {
 			parts = append(parts, fmt.Sprintf("%d of %d rules of suite %s", done, all, suite))
 		}
 	}
-	return fmt.Sprintf("conformance: %s: exercised %s; %d impossible, %d not wired",
+	line := fmt.Sprintf("conformance: %s: exercised %s; %d impossible, %d not wired",
 		r.Name, strings.Join(parts, " and "), r.Count(Impossible), r.Count(NotWired))
+	for _, s := range []Status{Waived, NotJudged} { // they were exercised, and did not pass
+		if n := r.Count(s); n > 0 {
+			line += fmt.Sprintf(", %d %s", n, s)
+		}
+	}
+	return line
 }
 
 // Err returns nil if at least one rule has passed, none has failed, and the run was not

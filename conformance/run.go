@@ -18,8 +18,8 @@ import (
 // skipped. Its message begins with "conformance: " and the [Status], and the summary says why.
 // Run fails if many rules were not judged; see [Report.Err].
 //
-// Without -v, Run prints a line that says how many rules were exercised, are impossible and are not
-// wired. go test shows this line last if it is run in the package's folder. If the package is named
+// Without -v, Run prints a line that says how many rules were exercised, are impossible, are not
+// wired, were waived and were not judged. go test shows this line last if it is run in the package's folder. If the package is named
 // in go test's arguments and passes, go test shows nothing; so set [Harness] Complete there, and
 // the run fails if a fault is left out.
 func Run(t *testing.T, h Harness) {

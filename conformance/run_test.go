@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -307,6 +308,17 @@ func TestLastLine(t *testing.T) {
 	out, err := cmd.Output()
 	if want := "conformance: memory: exercised 1 of 3 rules of suite driver and 1 of 1 rules of suite recipes; 1 impossible, 1 not wired\nPASS\n"; err != nil || string(out) != want {
 		t.Errorf("go test prints %q, %v; want %q", out, err, want)
+	}
+}
+
+// Rules that were exercised and did not pass are counted apart in that line, if there are any.
+func TestLastLineCountsApart(t *testing.T) {
+	r := &conformance.Report{Name: "x"}
+	for i, s := range []conformance.Status{conformance.Passed, conformance.Waived, conformance.NotJudged, conformance.NotJudged, conformance.NotWired} {
+		r.Results = append(r.Results, conformance.Result{ID: fmt.Sprint("L1.", i), Status: s})
+	}
+	if got, want := r.Exercised(), "conformance: x: exercised 4 of 5 rules of suite driver; 0 impossible, 1 not wired, 1 waived, 2 not judged"; got != want {
+		t.Errorf("it is\n%s\nand not\n%s", got, want)
 	}
 }
 

@@ -111,7 +111,9 @@ func (t *Trial) Rewind() (back func()) {
 	})
 	return func() {
 		defer t.strike("", "rewound", "restores the coordinator's earlier state")()
-		t.harness("restores the coordinator's earlier state", func() error { return undo(t.Ctx) })
+		ctx, cancel := t.toTheEnd()
+		defer cancel()
+		t.harness("restores the coordinator's earlier state", func() error { return undo(ctx) })
 	}
 }
 
@@ -168,12 +170,13 @@ func (t *Trial) InjectServer(f Fault, server int) (heal func()) {
 
 func (t *Trial) inject(f Fault, at Target, who, kind, what string) (heal func()) {
 	over := t.strike(who, kind, what)
-	ctx, cancel := t.Ctx, func() {}
+	within := t.toTheEnd
 	switch f {
 	case Expire, LoseAnswer, Remove, Drop: // they happen at one moment
 		over()
-		ctx, cancel = t.Within(t.Crash())
+		within = func() (context.Context, context.CancelFunc) { return t.Within(t.Crash()) }
 	}
+	ctx, cancel := within()
 	defer cancel()
 	var undo func(context.Context) error
 	t.harness(what, func() (err error) {
@@ -195,10 +198,19 @@ func (t *Trial) heals(who, what string, over func(), undo func(context.Context) 
 	heal = sync.OnceFunc(func() {
 		t.Log(actor(who), "HEALED")
 		defer over()
-		t.harness("the end of "+what, func() error { return undo(t.Ctx) })
+		ctx, cancel := t.toTheEnd()
+		defer cancel()
+		t.harness("the end of "+what, func() error { return undo(ctx) })
 	})
 	t.Cleanup(heal)
 	return heal
+}
+
+// toTheEnd returns the context of what the harness is to do to the end, whatever becomes of the rule: a server that was killed
+// must be started again, for other rules need it.
+func (t *Trial) toTheEnd() (context.Context, context.CancelFunc) {
+	limit := t.Limit()
+	return context.WithTimeoutCause(context.WithoutCancel(t.Ctx), limit, fmt.Errorf("not done after %v", limit))
 }
 
 // strike notes a fault of the client with the name who, or of all clients if who is empty. The

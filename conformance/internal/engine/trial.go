@@ -130,7 +130,11 @@ func (c *Coordinator) name(what string) string {
 
 func (t *Trial) run() {
 	defer t.cancel(errOver)
-	limit := min(t.Limit(), t.left()/2) // the trial may change its coordinator, and what it has begun is to end in time
+	// The limit is taken now, as the trial may change its coordinator, and leaves time for what the trial has begun to end.
+	limit, why := t.Limit(), ""
+	if left := t.left() / 2; left < limit {
+		limit, why = left, ", half of what was left of go test's -timeout"
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -159,7 +163,7 @@ func (t *Trial) run() {
 	case <-watchdog.C:
 	}
 	_, stacks := labelled(trialLabel, t.Name)
-	t.errorf("the rule was not done after %v; its goroutines:\n%s", limit, stacks)
+	t.errorf("the rule was not done after %v%s; its goroutines:\n%s", limit, why, stacks)
 	watchdog.Reset(t.Recovery())
 	select {
 	case <-done:
