@@ -42,7 +42,7 @@ func (b *bench) contests(ctx context.Context, coordinator string, libraries []ca
 		}
 		q, err := open(ctx, p, l, contestants, how{session: cmp.Or(l.Session, longSession), idle: true})
 		if err != nil {
-			b.measured(f, err)
+			b.measured(ctx, f, err)
 			continue
 		}
 		defer q.close()
@@ -73,7 +73,7 @@ func (b *bench) contests(ctx context.Context, coordinator string, libraries []ca
 				t.Requests = float64(t.requests) / float64(t.held)
 			}
 		}
-		b.measured(t.figure, t.err)
+		b.measured(ctx, t.figure, t.err)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/bench/internal/candidate"
+	"github.com/succession-dev/succession/bench/internal/program"
 )
 
 // What is measured.
@@ -101,7 +102,7 @@ func (b *book) save(path string) error {
 	}
 	// A figure a line, for those who compare two files.
 	text = []byte(strings.ReplaceAll(string(text), `{"Measure"`, "\n"+`{"Measure"`) + "\n")
-	return os.WriteFile(path, text, 0o644)
+	return program.WriteFile(path, text)
 }
 
 // put adds a figure, in the place of one that is like it.

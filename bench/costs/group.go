@@ -50,7 +50,7 @@ func (b *bench) groups(ctx context.Context, coordinator string, n int) error {
 		if l == curatorGroup {
 			gather, f.Version = f.curatorGroup, candidate.Library{Peer: coordtest.PeerCuratorGroup}.Version()
 		}
-		b.measured(f, f.group(ctx, p, b.joins, gather))
+		b.measured(ctx, f, f.group(ctx, p, b.joins, gather))
 	}
 	return nil
 }

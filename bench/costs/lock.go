@@ -49,7 +49,7 @@ func (b *bench) locks(ctx context.Context, coordinator string, libraries []candi
 		}
 		q, err := open(ctx, p, l, 1, how{session: cmp.Or(l.Session, longSession), idle: true})
 		if err != nil {
-			b.measured(f, err)
+			b.measured(ctx, f, err)
 			continue
 		}
 		defer q.close()
@@ -72,7 +72,7 @@ func (b *bench) locks(ctx context.Context, coordinator string, libraries []candi
 		if n := len(t.Times); n > 0 && p.requests != nil {
 			t.Requests = float64(t.requests) / float64(n)
 		}
-		b.measured(t.figure, t.err)
+		b.measured(ctx, t.figure, t.err)
 	}
 	return nil
 }

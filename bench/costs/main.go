@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"regexp"
 	"slices"
 	"strconv"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/bench/internal/candidate"
+	"github.com/succession-dev/succession/bench/internal/program"
 	"github.com/succession-dev/succession/bench/internal/section"
 )
 
@@ -23,7 +23,7 @@ func main() {
 	if candidate.Is(os.Args) {
 		os.Exit(candidate.Main(os.Args, nil))
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := program.Context()
 	defer stop()
 	if err := command(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "costs:", err)
@@ -48,8 +48,12 @@ type bench struct {
 	unkept   error
 }
 
-// measured keeps a figure, whether or not measuring it has failed.
-func (b *bench) measured(f *figure, err error) {
+// measured keeps a figure, whether or not measuring it has failed. One that was interrupted is not kept: the file may have what an
+// earlier run has measured.
+func (b *bench) measured(ctx context.Context, f *figure, err error) {
+	if err != nil && ctx.Err() != nil {
+		return
+	}
 	how := "measured"
 	if err != nil {
 		f.Error = err.Error()

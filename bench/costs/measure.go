@@ -62,7 +62,7 @@ func (b *bench) handovers(ctx context.Context, coordinator string, libraries []c
 			err = q.assemble(ctx, f, size, b.limit)
 		}
 		if err != nil {
-			b.measured(f, err)
+			b.measured(ctx, f, err)
 			continue
 		}
 		turns = append(turns, &turn{figure: f, once: q.handover})
@@ -81,7 +81,7 @@ func (b *bench) handovers(ctx context.Context, coordinator string, libraries []c
 		}
 	}
 	for _, t := range turns {
-		b.measured(t.figure, t.err)
+		b.measured(ctx, t.figure, t.err)
 	}
 	return nil
 }
@@ -128,7 +128,7 @@ func (b *bench) alone(ctx context.Context, measure string, libraries []candidate
 				f.Server = p.version
 				err = do(ctx, p, l, f)
 			}
-			b.measured(f, err)
+			b.measured(ctx, f, err)
 		})
 	}
 	all.Wait()

@@ -69,7 +69,7 @@ func (b *bench) queues(ctx context.Context, coordinator string, standing int) er
 			Version: candidate.Library{Peer: peerQueues[kind]}.Version(),
 			Date:    time.Now().Format(time.DateOnly), NoDisk: !b.disk,
 		}
-		b.measured(f, f.queue(ctx, p))
+		b.measured(ctx, f, f.queue(ctx, p))
 	}
 	return nil
 }

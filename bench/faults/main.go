@@ -8,11 +8,11 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"os/signal"
 	"strings"
 	"time"
 
 	"github.com/succession-dev/succession/bench/internal/candidate"
+	"github.com/succession-dev/succession/bench/internal/program"
 	"github.com/succession-dev/succession/bench/internal/section"
 )
 
@@ -20,7 +20,7 @@ func main() {
 	if candidate.Is(os.Args) {
 		os.Exit(candidate.Main(os.Args, nil))
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := program.Context()
 	defer stop()
 	err := command(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	if err != nil && !errors.Is(err, flag.ErrHelp) {

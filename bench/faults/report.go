@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/bench/internal/candidate"
+	"github.com/succession-dev/succession/bench/internal/program"
 )
 
 // A report is everything that was measured into one file, by one run of this program or by several.
@@ -169,12 +170,7 @@ func (r *report) save(path string) error {
 	if err != nil {
 		return err
 	}
-	// A run that is interrupted while it writes leaves the old file.
-	part := path + ".part"
-	if err := os.WriteFile(part, append(b, '\n'), 0o644); err != nil {
-		return err
-	}
-	return os.Rename(part, path)
+	return program.WriteFile(path, append(b, '\n'))
 }
 
 // read reads what save wrote.

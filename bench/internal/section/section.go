@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/succession-dev/succession/bench/internal/program"
 )
 
 // Write replaces the section of a file. The file stays as it is where it has not exactly one section
@@ -19,7 +21,7 @@ func Write(path, name, section string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	return os.WriteFile(path, []byte(text), 0o644)
+	return program.WriteFile(path, []byte(text))
 }
 
 // replaced returns the text with another section.
