@@ -131,7 +131,7 @@ var Libraries = []Library{
 	{Coordinator: Kubernetes, Name: "client-go leaderelection", Program: clientGo, Module: clientGoModule, Asks: leadingContext, Unseen: true, Most: 1},
 	{Coordinator: Kubernetes, Name: Releases, Program: clientGo, Module: clientGoModule, Asks: leadingContext, Unseen: true, Most: 100, Session: 15 * time.Second},
 	{Coordinator: Kubernetes, Name: NoTimeout, Program: clientGo, Module: clientGoModule, Asks: leadingContext, Unseen: true, Most: 1},
-	{Coordinator: Redis, Name: "redsync", Connect: redsyncMutex, Module: redsyncModule, Asks: "the time that Until has returned has not come", FaultsOnly: true},
+	{Coordinator: Redis, Name: "redsync", Connect: redsyncMutex, Module: redsyncModule, Asks: "the time that Until has returned has not come, and Extend has not returned ErrTaken", FaultsOnly: true},
 }
 
 // An optional is a coordinator that may be missing as a whole.

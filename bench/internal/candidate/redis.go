@@ -2,6 +2,7 @@ package candidate
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -12,8 +13,8 @@ import (
 )
 
 // redsyncMutex elects with the mutex of redsync, on one Redis. Its documentation has Extend for who needs the lock for longer than its expiry,
-// and Until for how long it is valid; the leader extends it every third of the session's time, which is the expiry. All other settings
-// have their defaults. Lock gives up after 32 tries, and is called again.
+// and Until for how long it is valid; the leader extends it every third of the session's time, which is the expiry, and acts no more if it
+// is told that the lock is not its own any longer. All other settings have their defaults. Lock gives up after 32 tries, and is called again.
 func redsyncMutex(_ context.Context, s Settings) (func(string) Elector, error) {
 	client := redis.NewClient(&redis.Options{Addr: s.Addresses[0]})
 	sync := redsync.New(goredis.NewPool(client))
@@ -37,7 +38,12 @@ func redsyncMutex(_ context.Context, s Settings) (func(string) Elector, error) {
 					case <-extending.Done():
 						return
 					}
-					if still, err := mutex.ExtendContext(extending); err == nil && still {
+					still, err := mutex.ExtendContext(extending)
+					if _, taken := errors.AsType[*redsync.ErrTaken](err); taken {
+						until.Store(0)
+						return
+					}
+					if err == nil && still {
 						note()
 					}
 				}
