@@ -50,7 +50,7 @@ func solve(below func(p float64) bool) float64 {
 // share writes bounds for people.
 func share(k, n int) string {
 	if n == 0 {
-		return "?"
+		return "–"
 	}
 	low, high := bounds(k, n)
 	return fmt.Sprintf("%.0f to %.0f %%", 100*low, 100*high)

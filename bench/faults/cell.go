@@ -21,23 +21,28 @@ type cell struct {
 // tried is how many runs there were, measured or not.
 func (c *cell) tried() int { return len(c.Runs) + len(c.Errors) }
 
+// followed are the runs that can show two leaders: those in which somebody followed a leader that was paused, and all of other faults.
+func (c *cell) followed() []outcome {
+	return slices.DeleteFunc(slices.Clone(c.Runs), func(o outcome) bool { return o.Old == oldPaused })
+}
+
 // A length is a time that a run showed; open is one that had not ended.
 type length struct {
 	time time.Duration
 	open bool
 }
 
-// overlaps and vacancies are the lengths of all runs, the shortest first.
+// overlaps and vacancies are the lengths of the runs that can show any, the shortest first.
 func (c *cell) overlaps() []length {
-	return c.lengths(func(o outcome) length { return length{o.Overlap, o.OverlapOpen} })
+	return lengths(c.followed(), func(o outcome) length { return length{o.Overlap, o.OverlapOpen} })
 }
 
 func (c *cell) vacancies() []length {
-	return c.lengths(func(o outcome) length { return length{o.Vacancy, o.VacancyOpen} })
+	return lengths(c.Runs, func(o outcome) length { return length{o.Vacancy, o.VacancyOpen} })
 }
 
-func (c *cell) lengths(of func(outcome) length) (all []length) {
-	for _, o := range c.Runs {
+func lengths(runs []outcome, of func(outcome) length) (all []length) {
+	for _, o := range runs {
 		all = append(all, of(o))
 	}
 	slices.SortFunc(all, func(a, b length) int { return int(a.time - b.time) })
@@ -56,8 +61,11 @@ func (c *cell) overlap() string {
 		missing = fmt.Sprintf(" (%d of %d not measured)", len(c.Errors), c.tried())
 	}
 	all := c.overlaps()
-	if len(all) == 0 {
+	switch {
+	case len(c.Runs) == 0:
 		return "?" + missing
+	case len(all) == 0:
+		return "nobody followed" + missing
 	}
 	worst := all[len(all)-1]
 	if worst.time == 0 {
@@ -66,10 +74,13 @@ func (c *cell) overlap() string {
 	return "**" + worst.String() + "**" + missing
 }
 
-// counted returns in how many runs two acted as leader, for people.
+// counted returns in how many of the runs that can show it two acted as leader, for people.
 func (c *cell) counted() string {
-	both := len(c.both())
-	s := fmt.Sprintf("%d of %d", both, len(c.Runs))
+	both, runs := len(c.both()), len(c.followed())
+	if runs == 0 {
+		return "–"
+	}
+	s := fmt.Sprintf("%d of %d", both, runs)
 	if both > 0 {
 		s = "**" + s + "**"
 	}
@@ -89,10 +100,12 @@ func spread(all []length) string {
 
 // stops returns how the old leaders fared, for people.
 func (c *cell) stops() string {
-	var inTime, late, never, kept int
+	var inTime, late, never, kept, still int
 	var worst time.Duration
 	for _, o := range c.Runs {
 		switch {
+		case o.Old == oldPaused:
+			still++
 		case o.Old == oldKept:
 			kept++
 		case o.Old == oldNever:
@@ -116,6 +129,7 @@ func (c *cell) stops() string {
 	add(late, "up to "+length{worst, false}.String()+" late")
 	add(never, "never")
 	add(kept, "leads on")
+	add(still, "still paused")
 	if parts == nil {
 		return "–"
 	}

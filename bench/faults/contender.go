@@ -13,6 +13,7 @@ type contender struct {
 	id      string
 	peer    *coordtest.Peer
 	proxies []*proxy.Proxy
+	crashed bool // by the fault
 }
 
 func (c *contender) each(do func(*proxy.Proxy)) {
@@ -24,6 +25,7 @@ func (c *contender) each(do func(*proxy.Proxy)) {
 // crash kills the process, which does nothing from then on.
 func (c *contender) crash(r *run) {
 	at := time.Now()
+	c.crashed = true
 	c.peer.Kill()
 	r.notes.end(c.id, history.Left, at)
 }

@@ -32,6 +32,7 @@
 // package candidate, and the peers of coordtest for the libraries of Java and Python.
 //
 //   - two leaders: the time in which both acted, and in how many runs both did, with the bounds within which the share of such runs lies.
+//     A run in which nobody followed a leader that was paused does not count there: it stays paused.
 //   - nobody leads: the time from the fault on in which neither did.
 //   - the old leader stops: whether its last act was before the next one was elected (or before
 //     its process, which was paused, was resumed), how much later it was, or that it acts on.
@@ -41,8 +42,8 @@
 // Some faults are outside the promise that no two lead, each for the reason that its entry in
 // the table of faults gives. They are reported apart.
 //
-// A run that could not be measured is not tried again. It is reported as such, and the program
-// then fails. When a file is gone on with, its row gets another run, and the report stays.
+// A run that could not be measured, or in which a process ended that the fault had not killed, is
+// not tried again. It is reported as not measured, and the program then fails. When a file is gone on with, its row gets another run, and the report stays.
 //
 // # What is not
 //

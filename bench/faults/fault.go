@@ -82,8 +82,9 @@ var faults = []fault{
 	},
 	{
 		name: "late", title: "An answer comes late, then the leader is cut off", short: "late answer, then cut off",
-		words: "the answer to the next request, mostly a heartbeat, comes seven twelfths of the session's time late; then as above",
-		do:    late,
+		words: "the answer to the next request, mostly a heartbeat, comes seven twelfths of the session's time late; then as above. " +
+			"Whose own times are shorter has given up by then, and is only cut off",
+		do: late,
 	},
 	{
 		name: "answers", title: "Only answers are lost", short: "answers lost",
@@ -101,7 +102,7 @@ var faults = []fault{
 	},
 	{
 		name: "pause", title: "The leader's process is paused, and resumed when another leads", short: "paused, resumed",
-		words: "SIGSTOP; SIGCONT a second after the next one was elected. Counted from the resumption",
+		words: "SIGSTOP; SIGCONT a second after the next one was elected, and none if nobody is. Counted from the resumption",
 		do:    pause,
 	},
 	{
@@ -121,6 +122,7 @@ var faults = []fault{
 			if err != nil {
 				return err
 			}
+			r.crashed = s
 			s.Kill()
 			if r.place.promote != nil {
 				return r.place.promote(ctx)
@@ -152,28 +154,38 @@ var faults = []fault{
 }
 
 // late delivers an answer late, and cuts the leader off. Whatever the leader asks after the first
-// request stays with the proxy, so that exactly one answer is late.
+// request stays with the proxy, so that exactly one answer is late. If the leader hangs up before
+// the answer comes, it misses that.
 func late(ctx context.Context, r *run) error {
 	if len(r.leader.proxies) != 1 {
 		return errors.New("needs a leader of one connection")
 	}
 	p, hold := r.leader.proxies[0], r.session*7/12
-	before := p.Stats()
 	p.Delay(proxy.ToClient, hold)
+	before := p.Stats()
 	request, cancel := context.WithTimeout(ctx, 2*r.session)
 	defer cancel()
 	if err := p.Wait(request, func(s proxy.Stats) bool { return s.ToServer > before.ToServer }); err != nil {
 		return fmt.Errorf("the leader asks nothing: %w", err)
 	}
 	p.Block(proxy.ToServer)
-	if err := r.wait(ctx, hold+100*time.Millisecond, never); err != nil {
+	due := time.Now().Add(hold)
+	answer, cancel := context.WithTimeout(ctx, hold+time.Second)
+	defer cancel()
+	if err := p.Wait(answer, func(s proxy.Stats) bool {
+		r.missed = s.ToClient == before.ToClient && s.Ended > before.Ended
+		return r.missed || s.ToClient > before.ToClient
+	}); err != nil {
+		return fmt.Errorf("the leader is not answered: %w", err)
+	}
+	if err := r.wait(ctx, max(0, time.Until(due))+100*time.Millisecond, never); err != nil { // all of the answer
 		return err
 	}
 	p.Block(proxy.ToClient)
 	return nil
 }
 
-// pause stops the leader until another leads, or patience with a vacancy ends.
+// pause stops the leader until another leads. If patience with a vacancy ends before that, the leader stays as it is.
 func pause(ctx context.Context, r *run) error {
 	if err := r.leader.peer.Pause(); err != nil {
 		return err
@@ -181,6 +193,9 @@ func pause(ctx context.Context, r *run) error {
 	r.pausedFrom = time.Now()
 	if err := r.wait(ctx, 2*r.patience, func() bool { return r.notes.leads[r.next.id] }); err != nil {
 		return err
+	}
+	if !r.notes.leads[r.next.id] {
+		return nil
 	}
 	if err := r.wait(ctx, time.Second, never); err != nil {
 		return err

@@ -16,6 +16,7 @@ const (
 	oldStopped = "stopped" // it acts no more
 	oldNever   = "never"   // it still did, when observation ended
 	oldGone    = "gone"    // its process had ended
+	oldPaused  = "paused"  // nobody followed while its process was paused, which it was to the end
 )
 
 // An outcome is what one run showed. Times are nanoseconds in JSON.
@@ -31,6 +32,8 @@ type outcome struct {
 	// was, negative if before.
 	Old  string        `json:"old"`
 	Late time.Duration `json:"late,omitempty"`
+	// Missed says that the old leader had hung up before the late answer came.
+	Missed bool `json:"missed,omitempty"`
 	// Failed is what a candidate complained of, if any. The run counts all the same.
 	Failed string `json:"failed,omitempty"`
 	// Sitting is the run of the program, by its place in the report; Seed is what this run of the fault drew with, 0 where that was not
@@ -76,6 +79,8 @@ func judge(h *history.History, fault, end time.Duration) outcome {
 	switch {
 	case old == nil || old.Why == string(history.Left):
 		o.Old = oldGone
+	case old.Open && resumed == end:
+		o.Old = oldPaused
 	case old.Open && next == nil:
 		o.Old = oldKept
 	case old.Open:

@@ -53,6 +53,8 @@ func TestJudge(t *testing.T) {
 			outcome{Vacancy: 6 * s, Old: oldStopped}},
 		{"paused and stopped late", of(pause, won("a", 1*s), won("b", 16*s), lost("a", 21*s)),
 			outcome{Vacancy: 6 * s, Overlap: 1 * s, Old: oldStopped, Late: 1 * s}},
+		{"paused to the end, as nobody follows", of([]history.Fault{{Kind: paused, Target: "a", From: fault, To: end}}, won("a", 1*s)),
+			outcome{Vacancy: 20 * s, VacancyOpen: true, Old: oldPaused}},
 		{"two gaps and two overlaps add up", of(nil, won("a", 1*s), lost("a", 11*s), won("b", 12*s), won("a", 15*s), lost("b", 16*s),
 			lost("a", 20*s), won("b", 21*s), won("a", 22*s), lost("a", 23*s)),
 			outcome{Vacancy: 2 * s, Overlap: 2 * s, Old: oldStopped, Late: -1 * s}},
@@ -96,7 +98,7 @@ func TestLastAct(t *testing.T) {
 			said("a", "elected", 1*s)
 			said("b", "elected", 16*s)
 			said("a", "lost", c.act) // the last to be heard, whenever the act was
-			if got := judge(r.history(), fault, end); got != c.want {
+			if got := judge(r.history(end), fault, end); got != c.want {
 				t.Errorf("got  %+v\nwant %+v", got, c.want)
 			}
 		})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -89,24 +90,26 @@ func (r *report) from() string {
 	return s + "."
 }
 
-// runs is how many there are for each row.
+// runs is how many were measured for each row.
 func (r *report) runs() string {
-	least, most := r.least(), 0
+	least, most := math.MaxInt, 0
 	for _, c := range r.Cells {
-		most = max(most, c.tried())
+		least, most = min(least, len(c.Runs)), max(most, len(c.Runs))
 	}
-	if least == most {
+	if least >= most {
 		return fmt.Sprint(most)
 	}
 	return fmt.Sprintf("%d to %d", least, most)
 }
 
-// least is how many runs there are of the row that has the fewest.
-func (r *report) least() int {
-	if len(r.Cells) == 0 {
-		return 0
+// least is how many runs can show two leaders, of the row that has the fewest and not none.
+func (r *report) least() (n int) {
+	for _, c := range r.Cells {
+		if k := len(c.followed()); k > 0 && (n == 0 || k < n) {
+			n = k
+		}
 	}
-	return slices.MinFunc(r.Cells, func(a, b *cell) int { return a.tried() - b.tried() }).tried()
+	return n
 }
 
 // failed returns an error if any run could not be measured.

@@ -80,9 +80,9 @@ func TestShort(t *testing.T) {
 		"| leader elected by | crash | cut off | late answer, then cut off | answers lost | its server cut off | paused, resumed | coordinator restarted | coordinator's leader crashed | two leaders in |\n",
 		"| succession 1.2, on etcd 3.4 | none (1 of 2 not measured) | none | none | none | – | none | none | none | 0 of 13 runs |\n",
 		"| kazoo Election 1.2, on ZooKeeper 3.4 | none | **2.0 s** | none | none | none | none | none | none | 1 of 16 runs |\n",
-		"2026-01-02, 2026-01-03, commit abc, def, n = 2 for each row, sessions of 6 s, runs at a time: 5, 1 core. It took 21m1s in 2 parts; " +
+		"2026-01-02, 2026-01-03, commit abc, def, n = 1 to 2 for each row, sessions of 6 s, runs at a time: 5, 1 core. It took 21m1s in 2 parts; " +
 			"the load average was 0.2 when it began, 2.1 when it ended, and 3.0 at most.\n",
-		"Where a row has none in n = 2, two lead in at most 84 % of such runs, with a confidence of 95 %.\n",
+		"Where a row has none in n = 1, two lead in at most 98 % of such runs, with a confidence of 95 %.\n",
 	} {
 		if !strings.Contains(inside, want) {
 			t.Errorf("not in the first part: %s", want)
@@ -119,6 +119,41 @@ func TestUnmeasured(t *testing.T) {
 	r.short(&b)
 	if want := "| api.Lock 1.2, on Consul 3.4 | none | **2.0 s** | not measured | none | – |"; !strings.Contains(b.String(), want) {
 		t.Errorf("no %s in\n%s", want, b.String())
+	}
+}
+
+// Where nobody followed a paused leader, nothing shows that two do not lead.
+func TestUnfollowed(t *testing.T) {
+	r, _ := full()
+	for _, c := range r.Cells {
+		if c.Fault == "pause" && c.Library == "pg_advisory_lock, pgx" {
+			for i := range c.Runs {
+				c.Runs[i] = outcome{Vacancy: 61 * s, VacancyOpen: true, Old: oldPaused}
+			}
+		}
+	}
+	var b strings.Builder
+	r.markdown(&b)
+	for _, want := range []string{
+		"| pg_advisory_lock, pgx 1.2, on PostgreSQL 3.4 | none | **2.0 s** | – | none | – | nobody followed | none | none | 1 of 10 runs |\n",
+		"| PostgreSQL 3.4 | pg_advisory_lock, pgx 1.2 | – | – | – | > 61 s / > 61 s / > 61 s | still paused |\n",
+		"Where a row has none in n = 1, two lead",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %s in\n%s", want, b.String())
+		}
+	}
+}
+
+// Who had hung up before the late answer came was only cut off, which a remark says.
+func TestMissed(t *testing.T) {
+	r, _ := full()
+	i := slices.IndexFunc(r.Cells, func(c *cell) bool { return c.Fault == "late" && c.Library == "kazoo Election" })
+	r.Cells[i].Runs[1].Missed = true
+	var b strings.Builder
+	r.short(&b)
+	if want := "\nMeasured, and the leader had hung up before the answer came, so that it was only cut off: late, kazoo Election 1.2 on ZooKeeper 3.4: in 1 of 2 runs\n"; strings.Count(b.String(), want) != 1 {
+		t.Errorf("not once %s in\n%s", want, b.String())
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -44,22 +45,20 @@ type run struct {
 
 	notes                notebook
 	faultAt              time.Time
-	pausedFrom, pausedTo time.Time // zero where the fault is another
+	pausedFrom, pausedTo time.Time         // zero where there was none
+	missed               bool              // [outcome] Missed
+	crashed              *coordtest.Server // by the fault, for good
 }
 
 func never() bool { return false }
 
 // do measures once.
-func (r *run) do(ctx context.Context) (outcome, error) {
+func (r *run) do(ctx context.Context) (o outcome, err error) {
 	draw := rand.New(rand.NewPCG(uint64(r.seed), 0))
 	r.election = fmt.Sprintf("bench-%08x", draw.Uint32())
 	r.moment = r.session/3 + time.Duration(draw.Int64N(int64(r.session/3)))
 	r.events = make(chan coordtest.PeerEvent, 1000)
 	r.notes = newNotebook(r.election)
-	var err error
-	if r.dir, err = os.MkdirTemp("", "faults-"); err != nil {
-		return outcome{}, err
-	}
 	if r.place, err = start(ctx, r.library.Coordinator, r.fault, r.session); err != nil {
 		return outcome{}, err
 	}
@@ -67,19 +66,32 @@ func (r *run) do(ctx context.Context) (outcome, error) {
 	if r.version, err = candidate.ServerVersion(ctx, r.library.Coordinator, r.place.Servers()[0].Addr()); err != nil {
 		return outcome{}, err
 	}
+	if r.dir, err = os.MkdirTemp("", "faults-"); err != nil {
+		return outcome{}, err
+	}
+	defer func() {
+		if err == nil || ctx.Err() != nil { // otherwise the logs may tell why
+			// What cannot be removed is left to whoever cleans the temporary folder.
+			_ = os.RemoveAll(r.dir)
+		}
+	}()
 	r.leader, r.next = &contender{id: "a"}, &contender{id: "b"}
 	defer r.leader.stop()
 	defer r.next.stop()
 	limited, cancel := context.WithTimeout(ctx, 3*readyTimeout+6*r.patience)
 	defer cancel()
-	if err := r.measure(limited); err != nil {
+	if err := errors.Join(r.measure(limited), r.ended()); err != nil {
 		return outcome{}, fmt.Errorf("%w (logs of the candidates: %s)", err, r.dir)
 	}
-	o := judge(r.history(), r.notes.at(r.faultAt), r.notes.at(time.Now()))
-	o.Failed = r.notes.failed
-	// What cannot be removed is left to whoever cleans the temporary folder.
-	_ = os.RemoveAll(r.dir)
-	return o, nil
+	return r.outcome(), nil
+}
+
+// outcome is what the run shows, which ends now.
+func (r *run) outcome() outcome {
+	end := r.notes.at(time.Now())
+	o := judge(r.history(end), r.notes.at(r.faultAt), end)
+	o.Missed, o.Failed = r.missed, r.notes.failed
+	return o
 }
 
 func (r *run) measure(ctx context.Context) error {
@@ -115,6 +127,21 @@ func (r *run) measure(ctx context.Context) error {
 		return fmt.Errorf("fault: %w", err)
 	}
 	return r.observe(ctx)
+}
+
+// ended returns an error if a process has ended that the fault has not killed: nobody knows what it would have done.
+func (r *run) ended() error {
+	for _, c := range []*contender{r.leader, r.next} {
+		if c.peer != nil && c.peer.Ended() && !c.crashed {
+			return fmt.Errorf("the process of %s has ended by itself", c.id)
+		}
+	}
+	for _, s := range r.place.Servers() {
+		if s.Ended() && s != r.crashed {
+			return fmt.Errorf("server %s has ended by itself; its log ends:\n%s", s.Addr(), s.LogTail(5))
+		}
+	}
+	return nil
 }
 
 // enter starts a candidate and makes it join.
@@ -215,15 +242,17 @@ func (r *run) wait(ctx context.Context, d time.Duration, cond func() bool) error
 	return nil
 }
 
-// history returns the notes with the fault, which lasts until now.
-func (r *run) history() *history.History {
+// history returns the notes with the fault, which lasts until the end.
+func (r *run) history(end time.Duration) *history.History {
 	h := &history.History{Events: r.notes.events, Faults: []history.Fault{
-		{Kind: r.fault.name, Target: r.leader.id, From: r.notes.at(r.faultAt), To: r.notes.at(time.Now())},
+		{Kind: r.fault.name, Target: r.leader.id, From: r.notes.at(r.faultAt), To: end},
 	}}
 	if !r.pausedFrom.IsZero() {
-		h.Faults = append(h.Faults, history.Fault{
-			Kind: paused, Target: r.leader.id, From: r.notes.at(r.pausedFrom), To: r.notes.at(r.pausedTo),
-		})
+		to := end
+		if !r.pausedTo.IsZero() {
+			to = r.notes.at(r.pausedTo)
+		}
+		h.Faults = append(h.Faults, history.Fault{Kind: paused, Target: r.leader.id, From: r.notes.at(r.pausedFrom), To: to})
 	}
 	return history.Merge(h)
 }

@@ -101,7 +101,7 @@ func (r *report) wide(w io.Writer, of func(fault) bool) {
 			case c != nil:
 				name = fmt.Sprintf("%s, on %s", c.library(), c.coordinator())
 				row += " " + c.overlap() + " |"
-				bad, runs = bad+len(c.both()), runs+len(c.Runs)
+				bad, runs = bad+len(c.both()), runs+len(c.followed())
 			case f.possible(l):
 				row += " not measured |"
 			default:
@@ -131,15 +131,24 @@ func (r *report) long(w io.Writer, of func(fault) bool) {
 
 // figures is what a row of the long table says.
 func (c *cell) figures() string {
-	return strings.Join([]string{c.counted(), share(len(c.both()), len(c.Runs)), spread(c.both()), spread(c.vacancies()), c.stops()}, " | ")
+	return strings.Join([]string{c.counted(), share(len(c.both()), len(c.followed())), spread(c.both()), spread(c.vacancies()), c.stops()}, " | ")
 }
 
-// remarks writes what could not be measured, and what candidates complained of.
+// remarks writes what could not be measured, what was not put on the leader as a whole, and what candidates complained of.
 func (r *report) remarks(w io.Writer) {
 	for _, c := range r.Cells {
 		where := fmt.Sprintf("%s, %s on %s", c.Fault, c.library(), c.coordinator())
 		for _, e := range c.Errors {
 			fmt.Fprintf(w, "\nNot measured: %s: %s\n", where, e)
+		}
+		missed := 0
+		for _, o := range c.Runs {
+			if o.Missed {
+				missed++
+			}
+		}
+		if missed > 0 {
+			fmt.Fprintf(w, "\nMeasured, and the leader had hung up before the answer came, so that it was only cut off: %s: in %d of %d runs\n", where, missed, len(c.Runs))
 		}
 		for _, o := range c.Runs {
 			if o.Failed != "" {

@@ -153,10 +153,16 @@ func hangUp(conn net.Conn) {
 	_ = conn.Close()
 }
 
-// ended notes that a stream has ended. Before the server is dialed it is the client's, and ends the connection.
-func (c *conn) ended() {
-	c.p.mu.Lock()
-	defer c.p.mu.Unlock()
+// ended notes that the stream has ended. The end of the client's ends the connection if the server has not been dialed.
+func (h *half) ended() {
+	c, p := h.c, h.c.p
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if h.dir == ToClient || c.ctx.Err() != nil { // the latter is the proxy's doing
+		return
+	}
+	p.ended++
+	p.broadcastLocked()
 	if !c.dialing {
 		c.cancel()
 	}
@@ -178,7 +184,7 @@ func (h *half) read(queue chan<- chunk) {
 			}
 		}
 		if err != nil {
-			h.c.ended()
+			h.ended()
 			select {
 			case queue <- chunk{at: time.Now(), err: err}:
 			case <-h.c.ctx.Done():

@@ -62,6 +62,7 @@ type Proxy struct {
 	ways     [2]way
 	conns    map[*conn]struct{}
 	accepted int
+	ended    int // [Stats] Ended
 }
 
 // A way is the state of one direction.
@@ -94,6 +95,7 @@ type hold struct {
 type Stats struct {
 	Accepted int   // connections accepted from clients, without those that were refused
 	Open     int   // connections that are open now
+	Ended    int   // connections that their clients have ended, also those that are open still because that is held back
 	Held     int   // connections that HoldBack has taken from their clients, and that are open at the server
 	ToServer int64 // bytes delivered to the server
 	ToClient int64 // bytes delivered to clients
@@ -295,6 +297,7 @@ func (p *Proxy) statsLocked() Stats {
 	return Stats{
 		Accepted: p.accepted,
 		Open:     len(p.conns),
+		Ended:    p.ended,
 		Held:     p.kept,
 		ToServer: p.ways[ToServer].bytes,
 		ToClient: p.ways[ToClient].bytes,

@@ -72,6 +72,7 @@ func TestProxyHoldsBackEndOfStream(t *testing.T) {
 	p.Cut()
 	send(t, client, "last words")
 	client.Close()
+	wait(t, p, func(s proxy.Stats) bool { return s.Ended == 1 && s.Open == 1 })
 	expectSilence(t, server)
 	p.Heal()
 	expect(t, server, "last words")

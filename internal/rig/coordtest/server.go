@@ -119,6 +119,12 @@ func exitError(err error) error {
 	return err
 }
 
+// Ended reports whether the process that was started last has ended, by itself or not.
+func (s *Server) Ended() bool {
+	p := s.process()
+	return p != nil && !p.alive()
+}
+
 // Kill ends the process as a crash does, with SIGKILL, and returns when it is gone.
 // Its data stay as they are. A server that does not run is left alone.
 func (s *Server) Kill() {

@@ -156,6 +156,9 @@ func (p *Peer) Send(command string) error {
 // PID returns the process id.
 func (p *Peer) PID() int { return p.proc.os.Pid }
 
+// Ended reports whether the peer's process has ended, by itself or by Kill.
+func (p *Peer) Ended() bool { return !p.proc.alive() }
+
 // Kill ends the peer as a crash does, with SIGKILL, and returns when it is gone and
 // all that it has said has been passed on.
 func (p *Peer) Kill() {
