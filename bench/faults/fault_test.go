@@ -5,7 +5,6 @@ import (
 	"net"
 	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -116,7 +115,13 @@ func TestLate(t *testing.T) {
 func TestEndedByItself(t *testing.T) {
 	lane.All(t)
 	t.Setenv("TMPDIR", t.TempDir()) // the logs stay
-	kill := func(pids ...int) error { return syscall.Kill(pids[len(pids)-1], syscall.SIGKILL) }
+	kill := func(pid int) error {
+		p, err := os.FindProcess(pid)
+		if err != nil {
+			return err
+		}
+		return p.Kill()
+	}
 	for name, c := range map[string]struct {
 		do   func(r *run) error
 		want string
@@ -127,7 +132,7 @@ func TestEndedByItself(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return kill(pids...)
+			return kill(pids[len(pids)-1])
 		}, "has ended by itself"},
 	} {
 		t.Run(name, func(t *testing.T) {
