@@ -75,3 +75,47 @@ func TestFoundingIsOvertaken(t *testing.T) {
 		}
 	}, "a", "b", "c")
 }
+
+// A founder that is put into another list, or emptied, just when it is made complete is not used.
+func TestFounderIsTakenAway(t *testing.T) {
+	for name, takes := range map[string]func(*world) error{
+		"by another list": func(w *world) error {
+			_, err := w.process("other", "b", "c").For(election).Session(w.ctx)
+			return err
+		},
+		"by nobody": func(*world) error { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				ctx, cancel := context.WithCancel(w.ctx)
+				defer cancel()
+				killed := w.beforeStamp(4, func(p *process) { p.kill(); cancel() }, "a", "b")
+				if _, err := killed.For(election).Session(ctx); err == nil {
+					t.Fatal("b is complete")
+				}
+				taken := false
+				p := w.beforeStamp(1, func(*process) {
+					taken = true
+					vandal, err := w.c["b"].Client("vandal").Session(w.ctx)
+					if err == nil {
+						err = vandal.Delete(w.ctx, ".spread", nil)
+					}
+					if err == nil {
+						err = takes(w)
+					}
+					if err != nil {
+						t.Error(err)
+					}
+				}, "a", "b")
+				for _, name := range names(10) {
+					if _, keeper, err := p.Where(w.ctx, name); (err == nil) != (keeper == "a") {
+						t.Errorf("%s keeps the home of %s: %v", keeper, name, err)
+					}
+				}
+				if !taken {
+					t.Error("b was complete")
+				}
+			}, "a", "b", "c")
+		})
+	}
+}

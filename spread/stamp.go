@@ -229,7 +229,10 @@ func (b *Backend) admit(ctx context.Context, name string, sub backend.Backend) e
 	case !e.Value.Complete:
 		// Another founder is complete, so all have the stamp. This process needs no more than that, and
 		// may lack the right.
-		if err := complete(ctx, sub, e); err != nil {
+		switch err := complete(ctx, sub, e); {
+		case errors.Is(err, backend.ErrInvalid), errors.Is(err, backend.ErrVersion): // it is of another list by now, or of none
+			return fmt.Errorf("%s: %w", name, err)
+		case err != nil:
 			b.log.Warn("the list of clusters was founded, and one of them does not say so: while the others are out, no process can start; let one start with the right to write the record",
 				"cluster", name, "record", stampRecord, "err", err)
 		}
