@@ -2,13 +2,16 @@ package spread_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/memory"
+	"github.com/succession-dev/succession/spread"
 )
 
 // keeper returns the cluster that keeps the home of the election.
@@ -189,4 +192,59 @@ func TestBellRingsWhileHomeIsRead(t *testing.T) {
 			time.Sleep(15 * time.Second)
 		}, "a", "b")
 	}
+}
+
+// Many elections whose moves the bell tells of at one moment are not asked for one after the other.
+func TestBellRingsForMany(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var mu sync.Mutex
+		asked := make(map[string]bool)
+		p := w.process("p", "a", "b")
+		p.before = func(call, on string) {
+			mu.Lock()
+			defer mu.Unlock()
+			asked[on] = asked[on] || call == "got"
+		}
+		moving, vandal := make(map[string]spread.Home), w.c["a"].Client("vandal")
+		defer vandal.Close()
+		s, err := vandal.Session(w.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		put := func(name string, value any) {
+			t.Helper()
+			text, err := json.Marshal(value)
+			if err == nil {
+				_, err = s.Put(w.ctx, name, text, nil)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, name := range names(200) {
+			if _, err := p.For(name).Session(w.ctx); err != nil {
+				t.Fatal(err)
+			}
+			if home := name + ".spread"; w.c["a"].Record(home).Version != backend.Absent {
+				moving[name] = spread.Home{At: "a", To: "b"}
+				put(home, moving[name])
+			}
+		}
+		time.Sleep(ttl)
+		mu.Lock()
+		clear(asked)
+		mu.Unlock()
+		p.each("a", func(b *memory.Backend) { b.Delay(25*time.Millisecond, 0) })
+		put(".spread-moves", moving)
+		w.until(fmt.Sprint("p has asked for ", len(moving), " homes"), time.Second, func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			for name := range moving {
+				if !asked[name+".spread"] {
+					return false
+				}
+			}
+			return len(moving) > 50
+		})
+	}, "a", "b")
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
@@ -283,12 +284,15 @@ func (b *Backend) heed(c *cluster, moving map[string]Home) {
 		}
 	}
 	b.mu.Unlock()
-	for election, h := range old {
-		err := again.Try(b.life, again.Passing, func() error { _, err := b.moved(b.life, election, h); return err })
+	elections := slices.Collect(maps.Keys(old))
+	again.AtOnce(b.life, len(elections), func(ctx context.Context, i int) error {
+		election, h := elections[i], old[elections[i]]
+		err := again.Try(ctx, again.Passing, func() error { _, err := b.moved(ctx, election, h); return err })
 		if err != nil {
 			b.forget(election, h) // the next call of home says why
 		}
-	}
+		return nil
+	})
 }
 
 // hears returns how many times the bell has been heard.

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
@@ -111,6 +112,29 @@ func First(ctx context.Context, calls ...func(context.Context) error) (index int
 func Either(ctx context.Context, calls ...func(context.Context) error) error {
 	_, err := First(ctx, calls...)
 	return err
+}
+
+// AtOnce calls f for each index below n, sixteen at a time. At the first error it ends ctx, and
+// returns that error when all calls have returned.
+func AtOnce(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var calls sync.WaitGroup
+	free := make(chan struct{}, 16)
+	for i := range n {
+		free <- struct{}{}
+		calls.Go(func() {
+			defer func() { <-free }()
+			if ctx.Err() != nil {
+				return
+			}
+			if err := f(ctx, i); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	calls.Wait()
+	return context.Cause(ctx)
 }
 
 // Changed returns a call for [First] that waits until the record of that name has another version than after. If the record

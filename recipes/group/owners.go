@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/succession-dev/succession/backend/kit/clock"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/naming"
 )
 
@@ -58,7 +58,7 @@ func (g *Group) Owners(ctx context.Context, items ...string) ([]Owner, error) {
 		}
 	}
 	owners := make([]Owner, len(records))
-	err = atOnce(ctx, len(records), func(ctx context.Context, i int) error {
+	err = again.AtOnce(ctx, len(records), func(ctx context.Context, i int) error {
 		r, err := s.Get(ctx, records[i])
 		if err != nil {
 			return unassigned(err)
@@ -131,27 +131,4 @@ func parseOwner(value []byte) (o Owner, err error) {
 	o.Held = false // the line says whether it is held
 	o.Since = clock.Believable(o.Since)
 	return o, err
-}
-
-// atOnce calls f for each index below n, sixteen at a time. At the first error it ends ctx, and
-// returns that error when all calls have returned.
-func atOnce(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var calls sync.WaitGroup
-	free := make(chan struct{}, 16)
-	for i := range n {
-		free <- struct{}{}
-		calls.Go(func() {
-			defer func() { <-free }()
-			if ctx.Err() != nil {
-				return
-			}
-			if err := f(ctx, i); err != nil {
-				cancel(err)
-			}
-		})
-	}
-	calls.Wait()
-	return context.Cause(ctx)
 }
