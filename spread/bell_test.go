@@ -11,6 +11,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/memory"
+	"github.com/succession-dev/succession/recipes/record"
 	"github.com/succession-dev/succession/spread"
 )
 
@@ -247,4 +248,53 @@ func TestBellRingsForMany(t *testing.T) {
 			return len(moving) > 50
 		})
 	}, "a", "b")
+}
+
+// While the founder that keeps its home is out, who uses an election that lives elsewhere does not wait for that: neither if nothing
+// has ever moved, nor if the bell was the last that was heard.
+func TestKeeperIsOut(t *testing.T) {
+	for name, rings := range map[string]bool{"at rest": false, "after it has rung": true} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				op := w.process("operator", "a", "b")
+				_, keeper, err := op.Where(w.ctx, election)
+				if err == nil {
+					err = op.Put(w.ctx, election, other(keeper))
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				position := record.New(w.process("p", "a", "b").For(election), "position", record.Text())
+				if _, err := position.Get(w.ctx); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(ttl)
+				for _, name := range names(10) {
+					if _, falls, err := op.Where(w.ctx, name); err != nil {
+						t.Fatal(err)
+					} else if rings && falls == keeper {
+						if err := op.Abort(w.ctx, name); err != nil { // there is no move, and the bell rings
+							t.Fatal(err)
+						}
+					}
+				}
+				time.Sleep(time.Second)
+				w.c[keeper].Pause()
+				defer w.c[keeper].Resume()
+				for _, most := range []time.Duration{time.Second, 100 * time.Millisecond} { // at first it may be asked in vain
+					began := time.Now()
+					for range 10 {
+						ctx, cancel := context.WithTimeout(w.ctx, time.Second)
+						if _, err := position.Get(ctx); err != nil {
+							t.Error(err)
+						}
+						cancel()
+					}
+					if d := time.Since(began); d > most || !rings && d > 100*time.Millisecond {
+						t.Errorf("ten reads took %v", d)
+					}
+				}
+			}, "a", "b")
+		})
+	}
 }

@@ -3,6 +3,7 @@ package spread
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/lazy"
@@ -18,6 +19,7 @@ type cluster struct {
 	followed bool            // this process follows its bell
 	moving   map[string]Home // what the bell says
 	heard    int             // how many times it was heard
+	alone    time.Time       // until then, nobody waits for an answer of this founder about a home that is known
 }
 
 func (b *Backend) newCluster(c Cluster) *cluster {

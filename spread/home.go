@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
@@ -155,13 +156,13 @@ func (b *Backend) home(ctx context.Context, election string) (*home, error) {
 }
 
 // know remembers where the election lives, as it was read after the bell had been heard so many
-// times. If the bell says something else by now, the record may have been read before it rang: then
-// know returns nil. Of two calls at the same time the first counts.
+// times. If it was heard again since, the record may have been read before it rang: then know returns
+// nil. Of two calls at the same time the first counts.
 func (b *Backend) know(keeper *cluster, election string, now Home, heard int) *home {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	h := b.homes[election]
-	if h == nil && keeper.hears() != heard && !keeper.agrees(election, now) {
+	if h == nil && keeper.hears() != heard {
 		return nil
 	}
 	if h == nil {
@@ -206,19 +207,29 @@ func (b *Backend) changed(ctx context.Context, election string, h *home) (bool, 
 // heard since that was read, it may have rung for a move that had begun and ended by then, of which it
 // says nothing any more. Candidates and observers meet the seal of such a move; who only reads records
 // does not, nor does anybody once the old cluster has been taken away. So remembered asks the founder
-// then. If that cannot be asked soon, what is known counts.
+// then. If that does not answer soon, what is known counts, and the founder is left alone for ten times as
+// long as it was waited for: its outage is none of the elections on other clusters.
 func (b *Backend) remembered(ctx context.Context, election string) *home {
 	b.mu.Lock()
 	h := b.homes[election]
-	heard := h != nil && h.heard == h.keeper.hears()
+	current := h == nil || h.heard == h.keeper.hears()
 	b.mu.Unlock()
-	if h == nil || heard {
+	if current || h.keeper.leftAlone() {
 		return h
 	}
-	ctx, cancel := context.WithTimeout(ctx, others)
+	most := others
+	if end, ok := ctx.Deadline(); ok {
+		most = min(most, time.Until(end)/2)
+	}
+	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	if moved, _ := b.moved(ctx, election, h); moved {
+	began := time.Now()
+	moved, err := b.moved(ctx, election, h)
+	switch {
+	case moved:
 		return nil
+	case err != nil:
+		h.keeper.leaveAlone(10 * time.Since(began))
 	}
 	return h
 }
@@ -270,16 +281,18 @@ func bellOf(c *cluster) *record.Value[map[string]Home] {
 
 // heed asks again for the homes that differ from the bell: those of elections whose move is not known
 // yet, or is another one, and of elections whose move has ended. The bell alone does not count, because
-// an operator may have been interrupted before he rang it.
+// an operator may have been interrupted before he rang it. When the bell is first heard, heed asks for all
+// homes, because they were read before.
 func (b *Backend) heed(c *cluster, moving map[string]Home) {
 	c.mu.Lock()
-	c.moving = moving
+	first := c.heard == 0
+	c.moving, c.alone = moving, time.Time{}
 	c.heard++
 	c.mu.Unlock()
 	b.mu.Lock()
 	old := make(map[string]*home)
 	for election, h := range b.homes {
-		if h.keeper == c && !c.agrees(election, h.Home) {
+		if h.keeper == c && (first || !c.agrees(election, h.Home)) {
 			old[election] = h
 		}
 	}
@@ -300,6 +313,19 @@ func (c *cluster) hears() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.heard
+}
+
+// leftAlone reports whether the founder is left alone now, as it has not answered.
+func (c *cluster) leftAlone() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Before(c.alone)
+}
+
+func (c *cluster) leaveAlone(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.alone = time.Now().Add(d)
 }
 
 // agrees reports whether the bell does not contradict h.
