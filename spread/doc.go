@@ -88,10 +88,16 @@
 // time, and cannot be moved; if it lives on another cluster than its keeper, a process that starts
 // cannot use it.
 //
-// If the old cluster is lost for good after the cutover, [Backend.Finish] cannot see that nobody stands there. Put an empty
-// coordinator in its place, under its URL, and call Finish again. That also does before the cutover, with the fence raised on both, as
-// docs/migration.md says. If the new cluster is lost before the cutover, put an empty coordinator in its place and call [Backend.Abort].
-// But a founder that is lost takes the homes along that it keeps.
+// If a cluster is lost for good, put an empty coordinator in its place, under its URL. If the cluster was a founder, as all are as
+// long as the list has not grown, call [Backend.Replace] first of all. That says what to do about the elections whose homes are lost
+// with it. It needs one other founder. Until then nobody can use the empty coordinator, and a move from it or to it can neither be
+// ended nor taken back.
+//
+//   - If the old cluster of a move is lost after the cutover, [Backend.Finish] cannot see that nobody stands there. Call it again
+//     with the empty one in place. That also does before the cutover, with the fence raised on both, as docs/migration.md says.
+//   - If the new cluster is lost before the cutover, call [Backend.Abort].
+//   - If the home of the moving election is lost, call [Backend.Put] for the new cluster after the cutover, and for the old one
+//     before it; then [Backend.Move] goes on.
 //
 // # What it costs
 //

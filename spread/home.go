@@ -279,6 +279,15 @@ func bellOf(c *cluster) *record.Value[map[string]Home] {
 	return record.New(c.b, bellRecord, record.JSON[map[string]Home]())
 }
 
+// hang makes the bell of a founder, if it has none.
+func hang(ctx context.Context, c *cluster) error {
+	_, err := bellOf(c).CompareAndSet(ctx, backend.Absent, map[string]Home{})
+	if errors.Is(err, backend.ErrVersion) {
+		return nil
+	}
+	return err
+}
+
 // heed asks again for the homes that differ from the bell: those of elections whose move is not known
 // yet, or is another one, and of elections whose move has ended. The bell alone does not count, because
 // an operator may have been interrupted before he rang it. When the bell is first heard, heed asks for all

@@ -150,9 +150,9 @@ func (b *Backend) found(ctx context.Context, names []string) (stamp, error) {
 	for _, name := range names { // before strangers can make them, and keep operators from ringing them
 		c, err := b.named(ctx, name)
 		if err == nil {
-			_, err = bellOf(c).CompareAndSet(ctx, backend.Absent, map[string]Home{})
+			err = hang(ctx, c)
 		}
-		if err != nil && !errors.Is(err, backend.ErrVersion) {
+		if err != nil {
 			return s, fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -221,7 +221,8 @@ func (b *Backend) admit(ctx context.Context, name string, sub backend.Backend) e
 	case err != nil:
 		return fmt.Errorf("%s: %w", name, err)
 	case !e.Exists():
-		return fmt.Errorf("%w cluster %s: it has lost the record %q, or its URL is that of another cluster; elections may be led elsewhere", backend.ErrInvalid, name, stampRecord)
+		return fmt.Errorf("%w cluster %s: it has lost the record %q, or its URL is that of another cluster; elections may be led elsewhere; correct the URL, "+
+			"or put this one in the place of one that is lost for good, as Replace of package spread says", backend.ErrInvalid, name, stampRecord)
 	case !e.Value.Complete && e.Value.ID != s.ID:
 		return fmt.Errorf("%w cluster %s: it was put into the list %v, which was never in use; delete the record %q there", backend.ErrInvalid, name, e.Value.Founders, stampRecord)
 	case e.Value.ID != s.ID || e.Value.Name != name:
@@ -238,6 +239,43 @@ func (b *Backend) admit(ctx context.Context, name string, sub backend.Backend) e
 		}
 	}
 	return nil
+}
+
+// Replace puts an empty cluster in the place of a founder that is lost for good. The caller knows that it is lost, and has put the
+// empty one under its URL: if both could be used, both would pass for that founder, and elections would be led twice. Replace fails
+// with [ErrRefused] if that is no founder, and with [backend.ErrInvalid] if the cluster there is another one. It is no error that it
+// has its place already. Replace blocks for a few round trips.
+//
+// The homes that the founder kept are lost with it, and whoever next uses one of these elections gives it a new one. So if any of
+// them may have lived on another cluster, or been moving, stop all processes first; after Replace, [Backend.Put] each of these
+// where it was led; and then start the processes. Otherwise restart those that have used the lost cluster. Tokens on
+// the empty one begin anew: raise the fences of the elections that lived there before anybody leads them.
+func (b *Backend) Replace(ctx context.Context, founder string) (err error) {
+	defer func() { err = wrap("replace", founder, err) }()
+	ctx, end, err := b.step(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	s, err := b.founding(ctx, false)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(s.Founders, founder) {
+		return fmt.Errorf("%w: the founders are %v; any other cluster gets its record %q from who uses it", ErrRefused, s.Founders, stampRecord)
+	}
+	c, err := b.named(ctx, founder)
+	if err != nil {
+		return err
+	}
+	if err := hang(ctx, c); err != nil { // before strangers can make it, as when the list was founded
+		return err
+	}
+	s.Name = founder
+	if _, err := put(ctx, c.b, s); err != nil {
+		return err
+	}
+	return b.admit(ctx, founder, c.b)
 }
 
 // otherList says that a cluster has a stamp that does not belong to the list of names.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,11 +28,12 @@ func newSpread(g *connect.Flags) *cobra.Command {
 		Long: `With --url spread:FILE, or spread:?to=NAME=URL&to=NAME=URL, each election lives on one of
 several clusters, by its name.
 
-  where   say on which
-  put     put an election there that was in use on that cluster alone before
-  move    move it to another cluster while it is led; no process is restarted
-  finish  end the move: the old cluster is not needed any more
-  abort   take a move back that has not been made
+  where    say on which
+  put      put an election there that was in use on that cluster alone before
+  move     move it to another cluster while it is led; no process is restarted
+  finish   end the move: the old cluster is not needed any more
+  abort    take a move back that has not been made
+  replace  put an empty cluster in the place of a founder that is lost for good
 
 What leaders have written moves with the election. If other records stand beside it, such as
 NAME-position, move and finish refuse, and name them: say --carry for those that go with it, and
@@ -48,20 +50,21 @@ move goes on when "move" is called again; 125 it could not be found out, or not 
 	}
 	cmd.AddCommand(
 		newWhere(g),
-		newSpreadStep(g, "put", true, "Say on which cluster an election has been in use", (*spread.Backend).Put),
-		newRecordStep(g, "move", true, "Move an election to another cluster", (*spread.Backend).Move),
-		newRecordStep(g, "finish", false, "End the move of an election", func(b *spread.Backend, ctx context.Context, name, _ string, o *spread.MoveOptions) error {
+		newSpreadStep(g, "put NAME CLUSTER", "put reports west", "Say on which cluster an election has been in use", (*spread.Backend).Put),
+		newRecordStep(g, "move NAME CLUSTER", "move reports west", "Move an election to another cluster", (*spread.Backend).Move),
+		newRecordStep(g, "finish NAME", "finish reports", "End the move of an election", func(b *spread.Backend, ctx context.Context, name, _ string, o *spread.MoveOptions) error {
 			return b.Finish(ctx, name, o)
 		}),
-		newSpreadStep(g, "abort", false, "Take the move of an election back", func(b *spread.Backend, ctx context.Context, name, _ string) error { return b.Abort(ctx, name) }),
+		newSpreadStep(g, "abort NAME", "abort reports", "Take the move of an election back", func(b *spread.Backend, ctx context.Context, name, _ string) error { return b.Abort(ctx, name) }),
+		newReplace(g),
 	)
 	return cmd
 }
 
 // newRecordStep is newSpreadStep for a step that refuses where it is not known what becomes of records.
-func newRecordStep(g *connect.Flags, step string, named bool, short string, do func(*spread.Backend, context.Context, string, string, *spread.MoveOptions) error) *cobra.Command {
+func newRecordStep(g *connect.Flags, use, example, short string, do func(*spread.Backend, context.Context, string, string, *spread.MoveOptions) error) *cobra.Command {
 	var o spread.MoveOptions
-	cmd := newSpreadStep(g, step, named, short, func(b *spread.Backend, ctx context.Context, name, cluster string) error {
+	cmd := newSpreadStep(g, use, example, short, func(b *spread.Backend, ctx context.Context, name, cluster string) error {
 		return do(b, ctx, name, cluster, &o)
 	})
 	cmd.Flags().StringSliceVar(&o.Carry, "carry", nil, "a record that goes with the election, though no leader has written it through its term; can be given again")
@@ -105,20 +108,34 @@ With -o json it prints one object:
 	return cmd
 }
 
-// newSpreadStep returns the subcommand of a step, which do takes; named says that it takes the name of
-// a cluster, too.
-func newSpreadStep(g *connect.Flags, step string, named bool, short string, do func(*spread.Backend, context.Context, string, string) error) *cobra.Command {
-	use, example := step+" NAME", step+" reports"
-	if named {
-		use, example = use+" CLUSTER", example+" west"
-	}
+func newReplace(g *connect.Flags) *cobra.Command {
+	cmd := newSpreadStep(g, "replace CLUSTER", "replace east", "Put an empty cluster in the place of a founder that is lost for good", func(b *spread.Backend, ctx context.Context, founder, _ string) error {
+		return b.Replace(ctx, founder)
+	})
+	cmd.Long = `Put an empty cluster in the place of the founder CLUSTER, which is lost for good. The empty one
+is there already, under the URL that the list has for CLUSTER. If the lost one could be used
+again, elections would be led on both.
+
+With a founder the homes are lost that it kept. "spread where NAME" says "nowhere yet" of such an
+election afterwards, and whoever uses it first gives it a home on any cluster. So if elections
+were moved, or the list has grown: stop all processes; replace; look on each other cluster which
+elections are led there (ls), and put those that are nowhere (spread put NAME CLUSTER); start the
+processes. Otherwise restart those that have used the lost cluster.
+
+Tokens on the empty cluster begin anew: raise the fences of the elections that lived there
+(succession fence) before anybody leads them.`
+	return cmd
+}
+
+// newSpreadStep returns the subcommand of a step, which do takes, with the one or two names that use has.
+func newSpreadStep(g *connect.Flags, use, example, short string, do func(*spread.Backend, context.Context, string, string) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     use,
 		Short:   short,
 		Long:    short + ". See \"succession spread --help\" for all steps and the exit codes.",
 		Example: "  succession --url spread:/etc/app/clusters.json spread " + example,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if named == (len(args) == 2) && len(args) > 0 && len(args) < 3 {
+			if len(args) == strings.Count(use, " ") {
 				return nil
 			}
 			return fmt.Errorf("want %s, as in: %s", use, example)

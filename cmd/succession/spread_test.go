@@ -13,7 +13,8 @@ import (
 func TestSpread(t *testing.T) {
 	t.Parallel()
 	east := localURL(t)
-	url := "spread:?to=east=" + east + "&to=west=" + localURL(t)
+	west := localURL(t)
+	url := "spread:?to=east=" + east + "&to=west=" + west
 	do := func(want int, said string, args ...string) {
 		t.Helper()
 		code, stdout, stderr := here(append([]string{"--url", url}, args...)...)
@@ -45,6 +46,12 @@ func TestSpread(t *testing.T) {
 	if again := web1.event("elected"); again.Token <= first {
 		t.Errorf("web-1 leads with token %d, after %d", again.Token, first)
 	}
+
+	do(0, "", "delete", ".spread", "--url", west) // as if it had lost all
+	do(125, "lost the record", "spread", "where", "reports")
+	do(1, "the founders are [east west]", "spread", "replace", "north")
+	do(0, "", "spread", "replace", "west")
+	do(0, "west\n", "spread", "where", "reports")
 
 	do(125, "several clusters have elections alone", "get", "reports-position")
 	do(125, "name several clusters", "--url", localURL(t), "spread", "where", "reports")
