@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -131,6 +132,11 @@ func movesThroughFaults(t *testing.T, w *world, r *rand.Rand) {
 	}
 	w.until("somebody leads", 5*time.Minute, func() bool { return w.leader(election) != "" })
 	h, _, _ = op.Where(w.ctx, election)
+	w.until("nobody stands elsewhere", ttl, func() bool { // who joined there at the last moment has met the seal
+		return !slices.ContainsFunc(names, func(c string) bool {
+			return c != h.At && slices.ContainsFunc(w.c[c].Members(election), func(m backend.Member) bool { return !m.Pinned })
+		})
+	})
 	if at := w.at(election); at != h.At {
 		t.Errorf("the election is led on %q, and lives on %s", at, h.At)
 	}
