@@ -17,7 +17,7 @@ let unheard = 0; // since when the server has not heard from the coordinator, by
 const server = new Stream(() => `events?show=${encodeURIComponent(chosen)}`, {
   list,
   detail: (d) => { if (d.line === chosen) show(d); },
-  hint: (why) => { if (!detail) set($("hint"), `${chosen}: ${why}`); },
+  hint: (why) => hint(`${chosen}: ${why}`),
 }, () => { reach(); showList(); });
 
 const names = new Rows("Elections", [
@@ -206,6 +206,14 @@ function facts(e, pairs) {
   if (e.textContent !== divs.map((d) => d.textContent).join("")) e.replaceChildren(...divs);
 }
 
+// hint says something in the place of a detail: one from before it would look as if it were so now.
+function hint(text) {
+  detail = null;
+  $("chosen").hidden = true;
+  $("hint").hidden = false;
+  set($("hint"), text);
+}
+
 function show(d) {
   const before = detail;
   detail = d;
@@ -344,12 +352,9 @@ function choose() {
   const name = /^[\w.-]+(\/[\w.-]+)*$/.test(asked) ? asked : "";
   if (name === chosen && server.open) { showList(); return; }
   chosen = name;
-  detail = null;
   tables = new Map();
   $("tables").replaceChildren();
-  $("chosen").hidden = true;
-  $("hint").hidden = false;
-  set($("hint"), name ? `${name} is being read.` : "Choose an election to see its line, and who led when.");
+  hint(name ? `${name} is being read.` : "Choose an election to see its line, and who led when.");
   set($("done"), "");
   titled();
   document.body.classList.toggle("reading", name !== "");

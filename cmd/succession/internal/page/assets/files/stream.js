@@ -16,16 +16,16 @@ export class Stream {
     this.on = { ...on, alive: (ms) => { this.ahead = ms - Date.now(); } };
     this.turned = turned;
     this.source = null;
-    this.heard = Date.now();
+    this.heard = Date.now(); // when the server was heard from last
+    this.asked = 0; // since when it should have been, if that is later: when it was asked anew after a pause
     this.deaf = 0;  // since when the server is not heard from, by its clock; 0 while it is
     this.ahead = 0; // how far its clock is ahead, in milliseconds
     setInterval(() => this.listen(), 500);
-    // A page that nobody sees asks for nothing.
     document.addEventListener("visibilitychange", () => {
-      if (!document.hidden) { this.heard = Date.now(); this.connect(); return; }
-      this.source?.close();
-      this.source = null;
-      health("paused", "");
+      this.asked = Date.now();
+      this.connect();
+      if (document.hidden) health("paused", "");
+      else if (this.deaf) this.turned();
     });
   }
 
@@ -34,9 +34,12 @@ export class Stream {
 
   get open() { return this.source !== null; }
 
+  // connect begins, unless nobody sees the page, which asks for nothing then.
   connect() {
     this.source?.close();
+    this.source = null;
     clearTimeout(this.retry);
+    if (document.hidden) return;
     const source = this.source = new EventSource(this.address());
     for (const [event, f] of Object.entries(this.on)) {
       source.addEventListener(event, (e) => {
@@ -70,7 +73,8 @@ export class Stream {
   // listen notes it if the server says nothing, which it does every second.
   listen() {
     if (document.hidden || !this.open) return;
-    if (Date.now() - this.heard > 3000) this.deafen();
-    if (Date.now() - this.heard > 15000) { this.heard = Date.now() - 3001; this.connect(); }
+    const silent = Date.now() - Math.max(this.heard, this.asked);
+    if (silent > 3000) this.deafen();
+    if (silent > 15000) { this.asked = Date.now(); this.connect(); }
   }
 }
