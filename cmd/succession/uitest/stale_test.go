@@ -103,3 +103,15 @@ func TestOpenedOutOfSight(t *testing.T) {
 	p.does(hides(false))
 	p.sees(text("who") + ` === "web-1" && ` + text("health") + ` === "live"`)
 }
+
+// Of elections that were not read yet, or cannot be read although the coordinator is heard from, nothing looks well.
+func TestUnread(t *testing.T) {
+	w := newWorld(t, page.Options{})
+	w = worldOf(t, w.c, unread{w.c.Client("page")}, page.Options{Names: []string{"reports"}})
+	w.stands("reports", "web-1", "")
+	p := w.open("", 1280, 900)
+	const nothing = `document.body.classList.contains("old") && document.title === "(?) Elections" && !document.querySelector(".good")`
+	p.sees(text("count") + ` === "being read" && ` + text("health") + ` === "being read" && ` + nothing)
+	p.sees(text("health") + `.startsWith("not known since ") && ` + text("trouble") + `.startsWith("Nothing newer is known since ") && ` + nothing)
+	p.sees(text("count") + `.endsWith(", how they are is unknown")`)
+}

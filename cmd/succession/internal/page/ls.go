@@ -152,11 +152,12 @@ func (w *watcher) changed(after uint64) (rows []row, seq uint64) {
 	return rows, w.seq
 }
 
-// isReady reports whether all lines have been read once.
+// isReady reports whether the list is ready.
 func (w *watcher) isReady() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.ready
+	ready, _ := w.known()
+	return ready
 }
 
 // printRows prints the rows, as a table or as one object a line.

@@ -76,13 +76,13 @@ func (p *page) report() report {
 	if w.stale {
 		w.refold()
 	}
-	r := report{Name: p.name, URL: p.url, Ready: w.ready}
-	if w.ready {
+	r := report{Name: p.name, URL: p.url}
+	if r.Ready, r.Lost = w.known(); r.Ready {
 		r.Elections, r.Trouble, r.More = len(w.rows), w.trouble, w.more
 	}
 	err := w.err
-	if since, why := w.pulse.lost(); !since.IsZero() {
-		r.Lost, err = since.UnixMilli(), why
+	if r.Lost != 0 {
+		_, err = w.pulse.lost()
 	} else if err != nil {
 		r.Since = w.since.UnixMilli()
 	}

@@ -90,7 +90,7 @@ func TestOverview(t *testing.T) {
 		out := func() bool {
 			return v.reports["payments"].Lost != 0 && v.reports["payments"].Elections == 2 && v.reports["orders"].Lost == 0
 		}
-		back := func() bool { return v.reports["payments"].Lost == 0 }
+		back := func() bool { return v.reports["payments"].Lost == 0 && v.reports["payments"].Ready }
 		for i := range 10 { // whatever the overview waits for at that moment
 			time.Sleep(time.Duration(i) * 100 * time.Millisecond)
 			soon("an outage", e.by["payments"].Cut, out)

@@ -90,7 +90,8 @@ func (p *page) timeline(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		a = p.w.past.account(name) // without what cannot be read now
 	}
-	if err := a.history(name, p.w.lost()).SVG(w, name, nil); err != nil {
+	lost, _ := p.w.pulse.lost()
+	if err := a.history(name, millis(lost)).SVG(w, name, nil); err != nil {
 		p.w.log.Debug("the picture was not sent", "err", err)
 	}
 }

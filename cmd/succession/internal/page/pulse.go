@@ -35,6 +35,7 @@ type pulse struct {
 	mu     sync.Mutex
 	last   time.Time   // when it was heard from last, or when somebody began to listen
 	silent bool        // never while nobody listens
+	aged   int         // how many times what was known has become old: when a silence has ended, and when nobody listens any more
 	why    error       // why the newest request has failed, since last
 	timer  *time.Timer // falls silent; nil while nobody listens
 }
@@ -49,6 +50,7 @@ func (p *pulse) listen(ctx context.Context) {
 		p.mu.Lock()
 		p.timer.Stop()
 		p.timer, p.silent = nil, false // nobody would turn that, and whoever waits for it would wait for ever
+		p.aged++
 		p.mu.Unlock()
 		p.turned.ring()
 	}()
@@ -78,6 +80,9 @@ func (p *pulse) note(err error) {
 		return
 	}
 	back := p.silent
+	if back {
+		p.aged++
+	}
 	p.last, p.silent, p.why = time.Now(), false, nil
 	if p.timer != nil {
 		p.timer.Reset(silence)
@@ -107,6 +112,16 @@ func (p *pulse) lost() (since time.Time, why error) {
 		return time.Time{}, nil
 	}
 	return p.last, p.why
+}
+
+// age returns how many times what was known has become old, and since when nothing has been heard, as lost does.
+func (p *pulse) age() (aged int, lost time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.silent {
+		lost = p.last
+	}
+	return p.aged, lost
 }
 
 // whileHeard waits until the coordinator is heard from, and calls f with a context that ends when that ends. So whoever

@@ -33,10 +33,11 @@ type list struct {
 	Error string `json:"error,omitempty"`
 	Since int64  `json:"since,omitempty"`
 	// Lost is since when the coordinator has not been heard from, in milliseconds since 1970; 0 while it is.
-	// If the list is ready, whatever else is told is what was known then.
+	// If the list is ready all the same, whatever else is told is what was known then.
 	Lost int64 `json:"lost,omitempty"`
 	// More is how many more lines there are than are looked at.
 	More int `json:"more,omitempty"`
-	// Ready is true when all lines have been read once since somebody looks. Until then the rows are what was known before.
+	// Ready is true when all lines have been read once since somebody looks and the coordinator is heard from. Until then the rows
+	// are what was known before.
 	Ready bool `json:"ready"`
 }

@@ -64,6 +64,7 @@ type visitor struct {
 	rows   map[string]row // by line
 	ready  bool
 	err    string
+	since  int64
 	lost   int64
 	more   int
 	hint   string
@@ -149,6 +150,7 @@ func (v *visitor) takes(e [2]string) {
 		All, Ready bool
 		Rows       []row
 		Error      string
+		Since      int64
 		Lost       int64
 		More       int
 	}
@@ -188,7 +190,7 @@ func (v *visitor) takes(e [2]string) {
 	for _, r := range l.Rows {
 		v.rows[r.Line] = r
 	}
-	v.ready, v.err, v.lost, v.more = l.Ready, l.Error, l.Lost, l.More
+	v.ready, v.err, v.since, v.lost, v.more = l.Ready, l.Error, l.Since, l.Lost, l.More
 }
 
 // table returns a column of a table of the detail.

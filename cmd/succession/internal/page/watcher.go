@@ -54,13 +54,14 @@ type watcher struct {
 	heads     map[string]*head
 	stale     bool // heads have changed since rows were made
 	rows      map[string]numbered
-	seq       uint64 // of the newest change of a row
-	cut       uint64 // seq when rows were dropped last
-	trouble   int    // how many rows are in trouble
-	more      int    // how many lines are not looked at
-	ready     bool   // all lines have been read since somebody looks
-	err       error
-	since     time.Time // of err
+	seq       uint64    // of the newest change of a row
+	cut       uint64    // seq when rows were dropped last
+	trouble   int       // how many rows are in trouble
+	more      int       // how many lines are not looked at
+	good      time.Time // when the newest round without an error began; zero if there was none
+	goodAge   int       // the age of the pulse then
+	err       error     // of the newest round
+	since     time.Time // nothing newer is known since then, because of err
 	why       string    // what explain has said
 	observers map[string]*observer
 	whole     []byte // the event of the whole list, as all streams send it
@@ -92,12 +93,7 @@ func (w *watcher) close() { w.tasks.close() }
 // look makes rounds until ctx ends, as long as the coordinator is heard from.
 func (w *watcher) look(ctx context.Context) {
 	w.past.blind("", time.Now())
-	defer func() {
-		w.past.blind(unwatched, time.Now())
-		w.mu.Lock()
-		w.ready = false // what is known gets old
-		w.mu.Unlock()
-	}()
+	defer func() { w.past.blind(unwatched, time.Now()) }()
 	var listening sync.WaitGroup
 	defer listening.Wait()
 	listening.Go(func() { w.pulse.listen(ctx) })
@@ -111,11 +107,12 @@ func (w *watcher) look(ctx context.Context) {
 func (w *watcher) rounds(ctx context.Context) {
 	for {
 		begin := time.Now()
+		age, _ := w.pulse.age()
 		err := w.round(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		w.failed(err)
+		w.ended(begin, age, err)
 		if backoff.Sleep(ctx, min(max(rests*time.Since(begin), minRest), maxRest)) != nil {
 			return
 		}
@@ -181,13 +178,15 @@ func (w *watcher) explained(why string) {
 	}
 }
 
-// failed notes how a round has ended.
-func (w *watcher) failed(err error) {
+// ended notes how a round has ended, which began then, at an age of the pulse.
+func (w *watcher) ended(begin time.Time, age int, err error) {
 	w.mu.Lock()
 	if err == nil {
-		w.ready = true
+		w.good, w.goodAge = begin, age
 	} else if w.err == nil {
-		w.since = time.Now()
+		if w.since = w.good; w.since.IsZero() {
+			w.since = begin
+		}
 	}
 	told := fmt.Sprint(err) != fmt.Sprint(w.err)
 	w.err = err
@@ -195,7 +194,7 @@ func (w *watcher) failed(err error) {
 	if err == nil {
 		w.past.blind("", time.Now())
 	} else {
-		w.past.blind(unreached, time.Now())
+		w.past.blind(unreached, begin)
 	}
 	if told && err != nil {
 		w.log.Warn("the elections cannot be looked at", "err", err)
@@ -450,7 +449,8 @@ func (w *watcher) news(after listedAt) ([]byte, listedAt) {
 	if w.stale {
 		w.refold()
 	}
-	now := listedAt{w.seq, w.ready, fmt.Sprint(w.err), w.lost()}
+	now := listedAt{seq: w.seq, err: fmt.Sprint(w.err)}
+	now.ready, now.lost = w.known()
 	if now == after {
 		return nil, now
 	}
@@ -464,32 +464,39 @@ func (w *watcher) news(after listedAt) ([]byte, listedAt) {
 		}
 	}
 	if !l.All {
-		return event("list", w.fill(l)), now
+		return event("list", w.fill(l, now)), now
 	}
 	if w.whole == nil || w.wholeAt != now {
 		l.Rows = nil
 		for _, r := range w.rows {
 			l.Rows = append(l.Rows, r.row)
 		}
-		w.whole, w.wholeAt = event("list", w.fill(l)), now
+		w.whole, w.wholeAt = event("list", w.fill(l, now)), now
 	}
 	return w.whole, now
 }
 
-// lost returns since when the coordinator has not been heard from, in milliseconds since 1970; 0 while it is.
-func (w *watcher) lost() int64 {
-	if since, _ := w.pulse.lost(); !since.IsZero() {
-		return since.UnixMilli()
+// known returns whether all lines have been read since somebody looks and the coordinator is heard from, and lost, as in the
+// list: both as of one instant, so that nothing from before a silence is told as if it were so now. The caller holds w.mu.
+func (w *watcher) known() (ready bool, lost int64) {
+	age, since := w.pulse.age()
+	return !w.good.IsZero() && w.goodAge == age, millis(since)
+}
+
+// millis returns t in milliseconds since 1970; 0 for the zero time.
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
 	}
-	return 0
+	return t.UnixMilli()
 }
 
 // fill adds to l what is not about single rows. The caller holds w.mu.
-func (w *watcher) fill(l list) list {
+func (w *watcher) fill(l list, now listedAt) list {
 	if l.Rows == nil {
 		l.Rows = []row{} // null is no list
 	}
-	l.More, l.Ready, l.Lost = w.more, w.ready, w.lost()
+	l.More, l.Ready, l.Lost = w.more, now.ready, now.lost
 	slices.SortFunc(l.Rows, func(a, b row) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Line, b.Line))
 	})
@@ -542,11 +549,12 @@ func (w *watcher) rowAt(line string) (recipe, map[string]head) {
 	return r, parts
 }
 
-// lists reports whether the list has something at a line, and whether all lines have been read since somebody looks.
+// lists reports whether the list has something at a line, and whether it is ready.
 func (w *watcher) lists(line string) (listed, ready bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.has(line), w.ready
+	ready, _ = w.known()
+	return w.has(line), ready
 }
 
 // has is lists. The caller holds w.mu.
@@ -559,12 +567,12 @@ func (w *watcher) has(line string) bool {
 }
 
 // observe returns the observer of what the list has at a line, which observes until release is called. It is nil, without
-// an error as long as not all lines have been read, if there is nothing, or if there are too many observers.
+// an error as long as the list is not ready, if there is nothing, or if there are too many observers.
 func (w *watcher) observe(line string) (o *observer, release func(), err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.has(line) {
-		if w.ready {
+		if ready, _ := w.known(); ready {
 			err = errUnlisted
 		}
 		return nil, nil, err

@@ -129,7 +129,7 @@ function showList() {
   let count = ready ? plural(all.length, "election") : "being read";
   if (rows.length !== all.length) count = `${rows.length} of ${count}`;
   if (ready && beyond) count += `, and ${plural(beyond, "more line")} that ${beyond === 1 ? "is" : "are"} not looked at`;
-  if (lost()) count = `${ready ? plural(all.length, "election") : "elections"}, how they are is unknown`;
+  if (lost() || trouble) count = `${ready ? plural(all.length, "election") : "elections"}, how they are is unknown`;
   else if (ready) count += bad ? `, ${bad} in trouble` : busy ? ", none in trouble" : all.length ? ", all is well" : "";
   set($("count"), count);
   troubled = bad;
@@ -147,8 +147,8 @@ function list(l) {
   ready = l.ready;
   beyond = l.more || 0;
   unheard = l.lost || 0;
-  if (l.error) trouble = `Nothing newer is known since ${clock(l.since)}: ${l.error}`;
-  else trouble = "";
+  trouble = l.error || "";
+  troubleSince = l.since || 0;
   reach();
   showList();
 }
@@ -156,9 +156,13 @@ function list(l) {
 // ---- What is known, and until when
 
 let trouble = ""; // why the list is old although the coordinator is heard from
+let troubleSince = 0; // since when nothing newer is known, by the server's clock
 
 // lost returns since when nothing is known, by the server's clock; 0 if all is.
 const lost = () => (unheard && server.deaf ? Math.min(unheard, server.deaf) : unheard || server.deaf);
+
+// unknown reports whether nobody can say how the elections are now.
+const unknown = () => lost() > 0 || trouble !== "" || !ready;
 
 // until returns up to when all is known, by the server's clock.
 const until = () => lost() || server.now();
@@ -166,12 +170,15 @@ const until = () => lost() || server.now();
 // reach shows whether what the page says is known to be so.
 function reach() {
   const since = lost();
-  document.body.classList.toggle("old", since > 0);
+  document.body.classList.toggle("old", unknown());
   if (server.deaf) health(`this page's server not reached since ${clock(server.deaf)}`, "bad");
   else if (unheard) health(`not reached since ${clock(unheard)}`, "bad");
+  else if (trouble) health(`not known since ${clock(troubleSince)}`, "bad");
+  else if (!ready) health("being read", "quiet");
   else health("live", "good");
   const who = server.deaf ? "The server of this page" : "The coordinator";
-  const text = since ? `${who} has not been heard from since ${clock(since)}. What is shown is ${ready ? "what was known then" : "older"}.` : trouble;
+  const text = since ? `${who} has not been heard from since ${clock(since)}. What is shown is ${ready ? "what was known then" : "older"}.`
+    : trouble && `Nothing newer is known since ${clock(troubleSince)}: ${trouble}`;
   $("trouble").hidden = !text;
   set($("trouble"), text);
   titled();
@@ -182,7 +189,7 @@ function reach() {
 function titled() {
   const place = document.body.dataset.name; // of several coordinators
   const what = chosen ? `${chosen} – ${place || "elections"}` : place || "Elections";
-  document.title = lost() ? `(?) ${what}` : troubled ? `(${troubled}) ${what}` : what;
+  document.title = unknown() ? `(?) ${what}` : troubled ? `(${troubled}) ${what}` : what;
 }
 
 $("find").addEventListener("input", () => { keep(); showList(); });
