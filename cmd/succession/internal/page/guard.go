@@ -32,15 +32,8 @@ type guard struct {
 	header string   // the one in which a proxy says who asks; "" is none
 
 	mu    sync.Mutex
-	wrong map[source]int // how many wrong tokens each has given since then
+	wrong map[string]int // how many wrong tokens have come from each address since then
 	since time.Time
-}
-
-// A source is where tokens come from. The form and the header are counted apart: all who come by a proxy have its address, and somebody who
-// types at the form must not hold up those for whom the proxy sends the token.
-type source struct {
-	address string
-	form    bool
 }
 
 // A key is what admits those who have its token.
@@ -57,15 +50,16 @@ type visitor struct {
 }
 
 const (
-	// maxWrong is how many wrong tokens an address may give in each wrongSpan. None is looked at after that.
+	// maxWrong is how many wrong tokens from an address are told to the log in each wrongSpan. A right one is taken all the same: all who come
+	// by a proxy have its address, and a token is too long to be guessed.
 	maxWrong  = 20
 	wrongSpan = time.Minute
 	// maxAddresses is how many addresses are counted apart.
 	maxAddresses = 1000
 )
 
-// errSlowly refuses a token that was not looked at.
-var errSlowly = errors.New("too many wrong tokens have come from your address; wait for a minute")
+// errSlowly refuses one wrong token too many.
+var errSlowly = errors.New("that is not the token; too many wrong ones have come from your address")
 
 // minToken is the shortest token, in bytes: too long to be guessed.
 const minToken = 16
@@ -129,7 +123,7 @@ func (g *guard) admits(r *http.Request) (visitor, error) {
 		return visitor{}, nil
 	}
 	if scheme, given, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") { // RFC 9110, 11.1
-		k, err := g.try(r, given, false)
+		k, err := g.try(r, given)
 		if err != nil {
 			return visitor{}, err
 		}
@@ -172,26 +166,24 @@ var (
 	errUser    = errors.New("it is not clear who asks")
 )
 
-// try returns the key whose token that is. It fails if there is none, or if where it comes from has given too many wrong ones. form
-// says that it was typed.
-func (g *guard) try(r *http.Request, given string, form bool) (key, error) {
-	address, _, _ := net.SplitHostPort(r.RemoteAddr)
-	from := source{address, form}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if now := time.Now(); now.Sub(g.since) >= wrongSpan {
-		g.wrong, g.since = make(map[source]int), now
-	}
-	if _, known := g.wrong[from]; !known && len(g.wrong) >= maxAddresses {
-		from.address = "" // all others count as one
-	}
-	if g.wrong[from] >= maxWrong {
-		return key{}, errSlowly
-	}
+// try returns the key whose token that is. It fails if there is none.
+func (g *guard) try(r *http.Request, given string) (key, error) {
 	for _, k := range g.keys {
 		if equal(given, k.token) {
 			return k, nil
 		}
+	}
+	from, _, _ := net.SplitHostPort(r.RemoteAddr)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if now := time.Now(); now.Sub(g.since) >= wrongSpan {
+		g.wrong, g.since = make(map[string]int), now
+	}
+	if _, known := g.wrong[from]; !known && len(g.wrong) >= maxAddresses {
+		from = "" // all others count as one
+	}
+	if g.wrong[from] >= maxWrong {
+		return key{}, errSlowly
 	}
 	g.wrong[from]++
 	return key{}, errWrong

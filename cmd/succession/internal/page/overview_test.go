@@ -347,8 +347,8 @@ func TestOneLogin(t *testing.T) {
 				}
 			}
 			for _, at := range pages {
-				if code := login(at, token).StatusCode; code != 429 {
-					t.Errorf("after twenty wrong tokens one at %s is answered with %d", at, code)
+				if code := login(at, "wrong").StatusCode; code != 429 {
+					t.Errorf("after twenty wrong tokens one more at %s is answered with %d", at, code)
 				}
 			}
 		})

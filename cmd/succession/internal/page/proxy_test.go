@@ -185,7 +185,8 @@ func TestHiddenCharacters(t *testing.T) {
 	})
 }
 
-// Whoever types wrong tokens at the form, by the proxy, does not hold up those for whom the proxy sends the right one.
+// Whoever types wrong tokens at the form, by the proxy, holds up nobody else who comes by it: neither at the form, nor those for whom the
+// proxy sends the right one.
 func TestWrongTokensByProxy(t *testing.T) {
 	inBubble(t, page.Options{Token: token, UserHeader: "X-Remote-User"}, func(t *testing.T, _ *memory.Coordinator, s *page.Server) {
 		asks := func(method, body string) int {
@@ -200,6 +201,9 @@ func TestWrongTokensByProxy(t *testing.T) {
 			if code, want := asks(http.MethodPost, "token=wrong"), 401+28*(i/20); code != want {
 				t.Fatalf("wrong token %d is answered with %d; want %d", i+1, code, want)
 			}
+		}
+		if code := asks(http.MethodPost, "token="+token); code != 303 {
+			t.Errorf("the right one at the form is answered with %d", code)
 		}
 		if code := asks(http.MethodGet, ""); code != 200 {
 			t.Errorf("by the proxy the answer is %d", code)

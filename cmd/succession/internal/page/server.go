@@ -192,7 +192,7 @@ func below(base string, r *http.Request) (in *http.Request, ok bool) {
 	return in, true
 }
 
-// refused tells the log if a wrong token was given. Those that are not looked at are not told: they may be many.
+// refused tells the log if a wrong token was given. Those too many are not told.
 func (s *Server) refused(r *http.Request, err error) {
 	if errors.Is(err, errWrong) {
 		s.o.Logger.Warn("a wrong token was given", "from", r.RemoteAddr, "path", r.URL.Path)
@@ -244,7 +244,7 @@ func file(w http.ResponseWriter, r *http.Request) {
 // the address that it was asked at, so that the browser comes back to what that has behind "#".
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-	k, err := s.guard.try(r, r.PostFormValue("token"), true)
+	k, err := s.guard.try(r, r.PostFormValue("token"))
 	if err != nil {
 		s.refused(r, err)
 		s.render(w, codeOfToken(err), "login.html", strings.ToUpper(err.Error()[:1])+err.Error()[1:]+".")
