@@ -14,7 +14,7 @@ import (
 const (
 	// Most is how many connections are answered. There are as many again that hear why they are not.
 	Most = 200
-	// headers is how long the headers of a request may be, in bytes; and patience how long they may take.
+	// headers is how long the headers of a request may be, in bytes; and patience how long they may take, and then the body.
 	headers  = 16 << 10
 	patience = 10 * time.Second
 )
@@ -31,6 +31,9 @@ func Serve(s *http.Server, l net.Listener, reason string) error {
 	}
 	h := s.Handler
 	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 { // package net/http waits for what a handler has not read, whatever the method
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(patience))
+		}
 		if r.Context().Value(crowdedKey{}) != nil {
 			w.Header().Set("Connection", "close")
 			http.Error(w, reason, http.StatusServiceUnavailable)

@@ -138,11 +138,15 @@ func (w *bounded) SetWriteDeadline(by time.Time) error {
 // Whoever asks and does not read keeps no handler.
 func TestAnswersAreBounded(t *testing.T) {
 	inBubble(t, page.Options{}, func(t *testing.T, _ *memory.Coordinator, s *page.Server) {
-		for _, target := range []string{"/", "/files/page.js", "/timeline.svg?name=reports"} {
-			w := &bounded{ResponseRecorder: httptest.NewRecorder()}
-			s.ServeHTTP(w, request(http.MethodGet, target, ""))
-			if w.by.IsZero() || time.Until(w.by) > time.Minute {
-				t.Errorf("%s may be written until %v", target, w.by)
+		for _, target := range []string{"/", "/files/page.js", "/timeline.svg?name=reports", "//"} {
+			for _, host := range []string{"localhost", "another.example.com"} {
+				w := &bounded{ResponseRecorder: httptest.NewRecorder()}
+				r := request(http.MethodGet, target, "")
+				r.Host = host
+				s.ServeHTTP(w, r)
+				if w.by.IsZero() || time.Until(w.by) > time.Minute {
+					t.Errorf("%s of %s may be written until %v", target, host, w.by)
+				}
 			}
 		}
 	})

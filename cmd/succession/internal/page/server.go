@@ -104,11 +104,10 @@ func (s *Server) Close() {
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// readBound is how long the body of a request may take.
-const readBound = 10 * time.Second
-
 // ServeHTTP implements [http.Handler].
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// Whoever does not read must not keep a handler. A stream sets the bound anew with each event.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeBound))
 	h := w.Header()
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -135,12 +134,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := s.guard.askedHere(r); err != nil {
 		refuse(w, http.StatusForbidden, err)
 		return
-	}
-	// Whoever does not read must not keep a handler. A stream sets the bound anew with each event.
-	control := http.NewResponseController(w)
-	_ = control.SetWriteDeadline(time.Now().Add(writeBound))
-	if !looksOnly(r) { // it is short, and streams have none
-		_ = control.SetReadDeadline(time.Now().Add(readBound))
 	}
 	if r.Method == http.MethodHead && r.URL.Path == "/events" { // which would never end
 		refuse(w, http.StatusMethodNotAllowed, errors.New("a stream has no head"))
