@@ -176,36 +176,50 @@ type stuck struct {
 }
 
 func (s *stuck) Write(b []byte) (int, error) {
-	if len(b) < 1<<19 {
+	if len(b) < 1<<17 {
 		return len(b), nil
 	}
 	s.long <- len(b)
 	<-s.ctx.Done()
+	runtime.KeepAlive(b)
 	return 0, s.ctx.Err()
 }
 
 func (s *stuck) SetWriteDeadline(time.Time) error { return nil }
 
-// A hundred pages that do not read what they are told keep the same bytes, and not each its own: of a long line, and of a long list.
+// A hundred pages that do not read what they are told keep the same bytes, and not each its own: of a long line, and of a long list, also if
+// that changes all the time.
 func TestStreamsShare(t *testing.T) {
-	for name, test := range map[string]struct {
-		show  string
-		stand func(*testing.T, *memory.Coordinator)
-	}{
-		"line": {"reports", func(t *testing.T, c *memory.Coordinator) { stand(t, c, 1000, strings.Repeat("\x01", 4000), "reports") }},
-		"list": {"", func(t *testing.T, c *memory.Coordinator) {
+	list := func(lines int) func(t *testing.T, c *memory.Coordinator) {
+		return func(t *testing.T, c *memory.Coordinator) {
 			var names []string
-			for i := range 1000 {
+			for i := range lines {
 				names = append(names, fmt.Sprintf("job-%05d", i))
 			}
 			stand(t, c, 1, strings.Repeat("\x01", 4000), names...)
-		}},
+		}
+	}
+	for name, test := range map[string]struct {
+		show  string
+		stand func(*testing.T, *memory.Coordinator)
+		pages int
+		most  int // how many times the bytes are kept
+	}{
+		"line":              {"reports", func(t *testing.T, c *memory.Coordinator) { stand(t, c, 1000, strings.Repeat("\x01", 4000), "reports") }, 99, 10},
+		"list":              {"", list(1000), 99, 10},
+		"list that changes": {"", list(250), 30, 15}, // in half a minute
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, page.Options{}, func(t *testing.T, c *memory.Coordinator, s *page.Server) {
 				test.stand(t, c)
+				b := c.Client("more")
+				defer b.Close()
+				members, err := b.Session(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
 				v := visit(t, s, test.show)
-				v.sees("all", func() bool { return len(v.detail.Tables) > 0 || len(v.rows) == 1000 })
+				v.sees("all", func() bool { return len(v.detail.Tables) > 0 || test.show == "" && v.ready })
 				heap := func() int {
 					runtime.GC()
 					var m runtime.MemStats
@@ -217,23 +231,55 @@ func TestStreamsShare(t *testing.T) {
 				var streams sync.WaitGroup
 				asks := request(http.MethodGet, "/events?show="+test.show, "")
 				ctx, cancel := context.WithCancel(asks.Context())
-				for range 99 {
+				size := 0
+				for i := range test.pages {
 					streams.Go(func() {
 						s.ServeHTTP(&stuck{httptest.NewRecorder(), ctx, long}, asks.WithContext(ctx))
 					})
-				}
-				size := 0
-				for range 99 {
 					size = <-long
+					if name == "list that changes" {
+						before := len(v.rows)
+						if _, err := members.Join(t.Context(), fmt.Sprint("more-", i), "web-1", ""); err != nil {
+							t.Fatal(err)
+						}
+						v.sees("the change", func() bool { return len(v.rows) > before })
+					}
 				}
-				if grown := heap() - before; grown > 10*size {
-					t.Errorf("99 pages that are told %d KiB keep %d KiB", size>>10, grown>>10)
+				if grown := heap() - before; grown > test.most*size {
+					t.Errorf("%d pages that are told %d KiB keep %d KiB", test.pages, size>>10, grown>>10)
 				}
 				cancel()
 				streams.Wait()
 			})
 		})
 	}
+}
+
+// A page is told all that changes, also while the whole list would be told again and again.
+func TestManyChanges(t *testing.T) {
+	inBubble(t, page.Options{}, func(t *testing.T, c *memory.Coordinator, s *page.Server) {
+		v := visit(t, s, "")
+		for round := range 5 {
+			var names []string
+			for i := range 200 {
+				names = append(names, fmt.Sprintf("job-%d-%03d", round, i))
+			}
+			stand(t, c, 1, "web-1", names...)
+			v.sees("all", func() bool { return v.ready && len(v.rows) == 200*(round+1) })
+		}
+		time.Sleep(10 * time.Second)
+		for len(v.events) > 0 {
+			v.takes(<-v.events)
+		}
+		before := v.got["list"]
+		time.Sleep(time.Minute)
+		for len(v.events) > 0 {
+			v.takes(<-v.events)
+		}
+		if n := v.got["list"] - before; n > 0 {
+			t.Errorf("nothing changes, and is told %d times", n)
+		}
+	})
 }
 
 // Whoever may make lines may make any number. Ten thousand are looked at, and the page says how many more there are, as the overview does.

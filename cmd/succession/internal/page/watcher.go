@@ -66,6 +66,7 @@ type watcher struct {
 	observers map[string]*observer
 	whole     []byte // the event of the whole list, as all streams send it
 	wholeAt   listedAt
+	wholeMade time.Time
 }
 
 // numbered is a row with the number of its newest change.
@@ -438,11 +439,23 @@ type listedAt struct {
 	lost  int64 // as in the list
 }
 
-// maxNews is how many rows are told to a page by themselves. If more have changed it is told the whole list, which is made
-// once for all pages.
-const maxNews = 100
+// aside reports whether at and other differ by rows alone.
+func (at listedAt) aside(other listedAt) bool {
+	at.seq = other.seq
+	return at == other
+}
 
-// news returns the event that tells a page what has changed in the list, or nil, and how far it has been told then.
+const (
+	// maxNews is how many rows are told to a page by themselves. If more have changed it is told the whole list, which is made
+	// once for all pages.
+	maxNews = 100
+	// wholeEvery is how often the whole list is made anew because of its rows. It may have many megabytes, and a page that does not read
+	// keeps what it is told until writeBound ends that: pages that come one by one must not keep a list each.
+	wholeEvery = 5 * time.Second
+)
+
+// news returns the event that tells a page what has changed in the list, and how far it has been told then. The event is nil if nothing
+// has changed, or if that can only be told by the whole list, and the page has the newest.
 func (w *watcher) news(after listedAt) ([]byte, listedAt) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -466,14 +479,19 @@ func (w *watcher) news(after listedAt) ([]byte, listedAt) {
 	if !l.All {
 		return event("list", w.fill(l, now)), now
 	}
-	if w.whole == nil || w.wholeAt != now {
+	fresh := now.aside(w.wholeAt) && time.Since(w.wholeMade) < wholeEvery
+	has := after.seq >= w.wholeAt.seq && after != (listedAt{})
+	if fresh && has && now.aside(after) {
+		return nil, after
+	}
+	if !fresh || has {
 		l.Rows = nil
 		for _, r := range w.rows {
 			l.Rows = append(l.Rows, r.row)
 		}
-		w.whole, w.wholeAt = event("list", w.fill(l, now)), now
+		w.whole, w.wholeAt, w.wholeMade = event("list", w.fill(l, now)), now, time.Now()
 	}
-	return w.whole, now
+	return w.whole, w.wholeAt
 }
 
 // known returns whether all lines have been read since somebody looks and the coordinator is heard from, and lost, as in the
