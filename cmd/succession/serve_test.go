@@ -135,11 +135,11 @@ func TestServeTellsTheMigration(t *testing.T) {
 	p.exits(143)
 }
 
-// Who is not to see or do anything must not take the memory of a leader by connections.
+// Who is not to see or do anything must not take the memory of a leader by connections, nor have it restarted.
 func TestServeConnections(t *testing.T) {
 	t.Parallel()
 	p := start(t, "--url", localURL(t), "run", "--serve", "0", "reports", "--", "sleep", "1000")
-	fewConnections(t, p.event("serving").Address, "/live", "connections are open already")
+	fewConnections(t, p.event("serving").Address, "/metrics", "connections are open already", "/live")
 	p.signal(syscall.SIGTERM)
 	p.exits(143)
 }

@@ -325,14 +325,15 @@ func TestUIConnections(t *testing.T) {
 	t.Parallel()
 	p := start(t, "--url", localURL(t), "ui", "--listen", "127.0.0.1:0")
 	at := strings.TrimSuffix(<-p.out, "/")
-	fewConnections(t, strings.TrimPrefix(at, "http://"), "/", "close a page")
+	fewConnections(t, strings.TrimPrefix(at, "http://"), "/", "close a page", "/healthz")
 }
 
-// fewConnections opens more connections than the server at the address has room for, and fails if they can take its memory.
-func fewConnections(t *testing.T, at, path, says string) {
+// fewConnections opens more connections than the server at the address has room for, and fails if they can take its memory, or have its
+// liveness probe fail.
+func fewConnections(t *testing.T, at, path, says, probe string) {
 	t.Helper()
 	var all []net.Conn
-	for range 201 {
+	for range 202 {
 		c, err := net.Dial("tcp", at)
 		if err != nil {
 			t.Fatal(err)
@@ -340,7 +341,7 @@ func fewConnections(t *testing.T, at, path, says string) {
 		defer c.Close()
 		all = append(all, c)
 	}
-	ask := func(c net.Conn, header string) string {
+	ask := func(c net.Conn, path, header string) string {
 		t.Helper()
 		if _, err := io.WriteString(c, "GET "+path+" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX: "+header+"\r\n\r\n"); err != nil {
 			t.Fatal(err)
@@ -351,13 +352,16 @@ func fewConnections(t *testing.T, at, path, says string) {
 		}
 		return string(answer)
 	}
-	if answer := ask(all[200], ""); !strings.HasPrefix(answer, "HTTP/1.1 503 ") || !strings.Contains(answer, says) {
+	if answer := ask(all[200], path, ""); !strings.HasPrefix(answer, "HTTP/1.1 503 ") || !strings.Contains(answer, says) {
 		t.Errorf("one too many is answered with %.200s", answer)
 	}
-	if answer := ask(all[0], ""); !strings.HasPrefix(answer, "HTTP/1.1 200 ") {
+	if answer := ask(all[201], probe, ""); !strings.HasPrefix(answer, "HTTP/1.1 200 ") {
+		t.Errorf("one too many that asks for %s is answered with %.200s", probe, answer)
+	}
+	if answer := ask(all[0], path, ""); !strings.HasPrefix(answer, "HTTP/1.1 200 ") {
 		t.Errorf("one that came before is answered with %.200s", answer)
 	}
-	if answer := ask(all[1], strings.Repeat("x", 24<<10)); !strings.HasPrefix(answer, "HTTP/1.1 431 ") {
+	if answer := ask(all[1], path, strings.Repeat("x", 24<<10)); !strings.HasPrefix(answer, "HTTP/1.1 431 ") {
 		t.Errorf("one with long headers is answered with %.200s", answer)
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// Most is how many connections are answered. There are as many again that hear why they are not.
+	// Most is how many connections are answered. There are as many again that hear why they are not, or are probes.
 	Most = 200
 	// headers is how long the headers of a request may be, in bytes; and patience how long they may take, and then the body.
 	headers  = 16 << 10
@@ -20,8 +20,9 @@ const (
 )
 
 // Serve serves h at the listener, by way of a server whose other bounds the caller has set, until the server is closed. What comes on
-// a connection too many is answered with the reason.
-func Serve(s *http.Server, l net.Listener, reason string) error {
+// a connection too many is answered with the reason, but for the path of the probe: whoever takes all connections must not have the
+// process restarted. What that path answers must cost no more than the reason does.
+func Serve(s *http.Server, l net.Listener, reason, probe string) error {
 	s.MaxHeaderBytes, s.ReadHeaderTimeout = headers, patience
 	s.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		if g, ok := c.(*guest); ok && g.crowded {
@@ -36,8 +37,10 @@ func Serve(s *http.Server, l net.Listener, reason string) error {
 		}
 		if r.Context().Value(crowdedKey{}) != nil {
 			w.Header().Set("Connection", "close")
-			http.Error(w, reason, http.StatusServiceUnavailable)
-			return
+			if r.URL.Path != probe {
+				http.Error(w, reason, http.StatusServiceUnavailable)
+				return
+			}
 		}
 		h.ServeHTTP(w, r)
 	})
@@ -46,7 +49,7 @@ func Serve(s *http.Server, l net.Listener, reason string) error {
 
 type crowdedKey struct{}
 
-// A door is a listener that lets in Most at a time, and as many again that are only to be told so.
+// A door is a listener that lets in Most at a time, and as many again that are crowded: they are only to be told so.
 type door struct {
 	net.Listener
 	inside atomic.Int64

@@ -220,7 +220,7 @@ func listenAt(address, token string) (net.Listener, error) {
 func serve(ctx context.Context, l net.Listener, s *Server) error {
 	hs := &http.Server{Handler: s, IdleTimeout: time.Minute, ErrorLog: slog.NewLogLogger(s.o.Logger.Handler(), slog.LevelDebug)}
 	failed := make(chan error, 1)
-	go func() { failed <- door.Serve(hs, l, errManyConnections.Error()) }()
+	go func() { failed <- door.Serve(hs, l, errManyConnections.Error(), "/healthz") }()
 	select {
 	case err := <-failed:
 		s.Close()

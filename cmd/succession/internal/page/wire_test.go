@@ -47,7 +47,7 @@ func onWire(t *testing.T, s *page.Server) (dial func() net.Conn) {
 	l := &wire{dialed: make(chan net.Conn)}
 	hs := &http.Server{Handler: s, IdleTimeout: time.Minute}
 	var serving sync.WaitGroup
-	serving.Go(func() { _ = door.Serve(hs, l, "too many connections") })
+	serving.Go(func() { _ = door.Serve(hs, l, "too many connections", "/healthz") })
 	var all []net.Conn
 	t.Cleanup(func() {
 		for _, c := range all {
@@ -70,20 +70,20 @@ func onWire(t *testing.T, s *page.Server) (dial func() net.Conn) {
 func TestBodyThatDoesNotCome(t *testing.T) {
 	inBubble(t, page.Options{}, func(t *testing.T, _ *memory.Coordinator, s *page.Server) {
 		dial := onWire(t, s)
-		asks := func(method, code string) {
+		asks := func(method, path, code string) {
 			t.Helper()
 			c := dial()
-			fmt.Fprintf(c, "%s /healthz HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\nContent-Length: 1\r\n\r\n", method)
+			fmt.Fprintf(c, "%s %s HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\nContent-Length: 1\r\n\r\n", method, path)
 			_ = c.SetReadDeadline(time.Now().Add(time.Hour))
 			if answer, err := io.ReadAll(c); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 "+code) {
-				t.Errorf("%s with a body that does not come: %v, %.100q; want %s, and the end", method, err, answer, code)
+				t.Errorf("%s %s with a body that does not come: %v, %.100q; want %s, and the end", method, path, err, answer, code)
 			}
 		}
-		asks("GET", "200")
-		asks("POST", "405")
+		asks("GET", "/healthz", "200")
+		asks("POST", "/healthz", "405")
 		for range door.Most {
 			dial()
 		}
-		asks("GET", "503")
+		asks("GET", "/", "503")
 	})
 }

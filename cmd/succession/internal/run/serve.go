@@ -69,7 +69,7 @@ func newServer(o runOptions, name string) (*server, error) {
 		Handler: ownHosts(mux), ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0), // standard error is for the messages, and may block
 	}
-	s.working.Go(func() { door.Serve(&s.http, l, fmt.Sprintf("%d connections are open already", door.Most)) })
+	s.working.Go(func() { door.Serve(&s.http, l, fmt.Sprintf("%d connections are open already", door.Most), "/live") })
 	return s, nil
 }
 
