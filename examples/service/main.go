@@ -66,7 +66,8 @@ func run(ctx context.Context, url, name, id, address string) error {
 		return err
 	}
 	slog.Info("serving", "address", l.Addr().String())
-	server := http.Server{ReadHeaderTimeout: 5 * time.Second}
+	// Whoever is slow to ask, or to read, keeps nothing for ever.
+	server := http.Server{ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute}
 	defer server.Close() // last, so that probes are answered while the work ends
 	go server.Serve(l)
 
