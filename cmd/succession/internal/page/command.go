@@ -38,8 +38,8 @@ groups and queues. The page changes by itself. It asks the coordinator only whil
 somewhere, once for all who look. It runs until it is interrupted.
 
 An election in whose line nobody stands is shown if it has a header or a history, on
-coordinators that can tell at once: etcd, Consul, PostgreSQL and local:. Elsewhere it is
-shown if it is named as NAME, or was seen since the start.
+coordinators that can tell at once: etcd, Consul, PostgreSQL, Kubernetes and local:. Elsewhere
+it is shown if it is named as NAME, or was seen since the start.
 
 With --coordinator NAME=URL, once for each, in the place of --url, several coordinators have a page
 each, below a path of that NAME, and an overview says how each of them is. One that is not there

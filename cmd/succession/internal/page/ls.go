@@ -26,7 +26,8 @@ func ListCommand(g *connect.Flags) *cobra.Command {
 		Long: `Print all elections below --url, those in trouble first: who leads, since when, how many stand
 in line, and how it stands. It is what the list of "succession ui" shows: locks, groups and
 queues are in it too. An election in whose line nobody stands is shown if it has a
-header or a history, on coordinators that can tell at once: etcd, Consul, PostgreSQL and local:.
+header or a history, on coordinators that can tell at once: etcd, Consul, PostgreSQL, Kubernetes
+and local:.
 
 SINCE is empty where nobody has written that down; see "succession run --history".
 
