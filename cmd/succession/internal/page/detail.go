@@ -113,7 +113,10 @@ func (o *observer) describe(ctx context.Context, r recipe, lines map[string]back
 		return nil, err
 	}
 	h := parts[first]
-	h.now, h.line, h.notReady = now, noted, now.Leader.NotReady
+	h.now, h.line, h.unready = now, noted, 0
+	if now.Leader.NotReady != "" {
+		h.unready = noted.Members[0].Position
+	}
 	d.State, d.Mood = h.state()
 	d.Closed = now.Gate.Key != ""
 	if d.Paused = pauseOf(noted, all); !now.Vacant() {

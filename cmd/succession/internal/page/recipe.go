@@ -79,10 +79,10 @@ type head struct {
 	err   error
 	at    time.Time // when somebody stood in it last, or it had a header or a history
 
-	told     []operate.Past  // its history, if that has been read
-	toldAt   backend.Version // of the record of told
-	notReady string          // why the first says that it is not ready
-	since    time.Time       // when the page has seen this leader, or nobody, for the first time; zero if it was so already then
+	told    []operate.Past  // its history, if that has been read
+	toldAt  backend.Version // of the record of told
+	unready uint64          // the position of the one who was first and has said that it is not ready; 0 if it has not
+	since   time.Time       // when the page has seen this leader, or nobody, for the first time; zero if it was so already then
 
 	// What the first member looked like, and what the one before it did if nobody stands.
 	shared, pinned bool
@@ -219,7 +219,7 @@ func (h *head) state() (string, mood) {
 		if last.Why == elect.ErrResigned.Error() && h.line.Header.Acknowledged != last.Token {
 			return "free; last: " + last.ID, quiet // a lock, or a job that is done
 		}
-	case h.notReady != "":
+	case h.unready != 0 && len(h.line.Members) > 0 && h.unready == h.line.Members[0].Position:
 		return s + ", not ready", bad
 	}
 	return s, m

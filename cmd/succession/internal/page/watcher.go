@@ -243,7 +243,11 @@ func (w *watcher) survey(all map[string]backend.Standing) {
 		if !ok {
 			st.Record.Version = backend.Absent
 		}
-		w.tell(name, all[naming.OfElection(name, naming.History)].Record, string(all[unready.Record(name, st.First.Position)].Record.Value))
+		first := st.First.Position
+		if r, says := all[unready.Record(name, first)]; !says || r.Record.Version == backend.Absent {
+			first = 0
+		}
+		w.tell(name, all[naming.OfElection(name, naming.History)].Record, first)
 		if l, err := st.Line(); err == nil {
 			w.saw(name, l, false)
 		} else {
@@ -252,8 +256,8 @@ func (w *watcher) survey(all map[string]backend.Standing) {
 	}
 }
 
-// tell notes what the records beside an election tell: its history, and why the first in line is not ready.
-func (w *watcher) tell(name string, told backend.Record, notReady string) {
+// tell notes what the records beside an election tell: its history, and the position of the first in line if that is not ready.
+func (w *watcher) tell(name string, told backend.Record, unready uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	h := w.heads[name]
@@ -261,7 +265,7 @@ func (w *watcher) tell(name string, told backend.Record, notReady string) {
 		h.told, _ = operate.HistoryOf(told) // the detail says why it cannot be read
 		h.toldAt = told.Version
 	}
-	h.notReady = notReady
+	h.unready, w.stale = unready, true
 }
 
 // bound leaves the first lines by name, as many as are looked at, and returns how many more there were.
@@ -368,9 +372,12 @@ func (w *watcher) read(ctx context.Context, s backend.Session, name string) erro
 		h, err = header.Of(l.Header)
 	}
 	if err == nil && len(l.Members) > 0 && h.Choice.Readiness {
-		var why string
-		why, err = within(ctx, func(ctx context.Context) (string, error) { return unready.Why(ctx, s, name, l.Members[0].Position) })
-		w.tell(name, backend.Record{Version: backend.Absent}, why)
+		first, why := l.Members[0].Position, ""
+		why, err = within(ctx, func(ctx context.Context) (string, error) { return unready.Why(ctx, s, name, first) })
+		if why == "" {
+			first = 0
+		}
+		w.tell(name, backend.Record{Version: backend.Absent}, first)
 	}
 	if err == nil {
 		w.saw(name, l, false)
