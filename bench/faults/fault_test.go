@@ -16,7 +16,6 @@ import (
 
 // A leader whom nobody follows while it is paused stays paused: nobody leads, and it is not seen to lead on.
 func TestPauseUnfollowed(t *testing.T) {
-	lane.Real(t)
 	r := run{leader: &contender{id: "a"}, next: &contender{id: "b"}, notes: newNotebook("e"), patience: 20 * time.Millisecond}
 	var err error
 	if r.leader.peer, err = coordtest.StartPeerProcess(coordtest.PeerOptions{ID: "a", Dir: t.TempDir()}, []string{"sleep", "60"}); err != nil {
@@ -36,7 +35,6 @@ func TestPauseUnfollowed(t *testing.T) {
 
 // What comes late is noted: whether it came, and whether somebody still waited for it.
 func TestLate(t *testing.T) {
-	lane.Real(t)
 	for name, c := range map[string]struct {
 		answers, hangsUp bool
 		missed           bool

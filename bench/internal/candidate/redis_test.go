@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/succession-dev/succession/internal/rig/lane"
 )
 
 // redisOf serves one who connects as a Redis does whose lock is free, and later taken by another.
@@ -65,7 +63,6 @@ func redisOf(t *testing.T) (addr string) {
 
 // A leader whom Extend tells that another one has the lock acts no more, although its time is not over.
 func TestRedsyncTaken(t *testing.T) {
-	lane.Real(t)
 	const session = 3 * time.Second // it extends after a third
 	begin := time.Now()
 	candidates, err := redsyncMutex(t.Context(), Settings{Addresses: []string{redisOf(t)}, Session: session})
