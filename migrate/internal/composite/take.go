@@ -34,6 +34,12 @@ func (s *session) takeTo(ctx context.Context, c *candidacy, pl backend.Place) (b
 	}
 	if !time.Now().Before(until) && s.alive() == nil {
 		why := err
+		if why != nil && c.now().leads[protocol.To] { // it has both places: whoever answers slowly takes none away
+			if errors.Is(err, errPatience) {
+				err = fmt.Errorf("%w: %s has not answered in time", backend.ErrUnavailable, s.route.To)
+			}
+			return pl, err
+		}
 		if why == nil {
 			why = fmt.Errorf("%s stands in front there, behind the gate; if it is a process with %s alone, it was started too soon: stop it until the cutover", pl.Ahead.Key, s.route.To)
 		}
