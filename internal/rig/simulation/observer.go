@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"fmt"
+	"iter"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
@@ -57,16 +58,37 @@ func (o *observer) see(l elect.State, err error) {
 // an election has moved, which those of a composite find at their slow re-check. One whose
 // process was there before the log went back has given up, or may be stale.
 func (w *world) lookAtObservers(e *election) {
-	for _, o := range w.observers {
-		if o.e != e || o.client.mode == Both || o.client.troubled() || o.client.era < w.era {
-			continue
-		}
-		s := w.sides[oldSide]
-		if o.client.mode == New {
-			s = w.sides[newSide]
-		}
-		o.compare(w.state(s, e.name, s.c.Members(e.name), ""))
+	for o, truth := range w.observed(e) {
+		o.compare(truth)
 	}
+}
+
+// observed yields the observers that lookAtObservers looks at, each with what it is to see.
+func (w *world) observed(e *election) iter.Seq2[*observer, elect.State] {
+	return func(yield func(*observer, elect.State) bool) {
+		for _, o := range w.observers {
+			if o.e != e || o.client.mode == Both || o.client.troubled() || o.client.era < w.era {
+				continue
+			}
+			s := w.sides[oldSide]
+			if o.client.mode == New {
+				s = w.sides[newSide]
+			}
+			if !yield(o, w.state(s, e.name, s.c.Members(e.name), "")) {
+				return
+			}
+		}
+	}
+}
+
+// behind reports whether an observer has not heard of something yet.
+func (w *world) behind(e *election) bool {
+	for o, truth := range w.observed(e) {
+		if o.differs(truth) {
+			return true
+		}
+	}
+	return false
 }
 
 // lookAtMovingObservers compares what those of composites were told last with the truth;
@@ -89,15 +111,20 @@ func (w *world) lookAtMovingObservers(e *election) {
 	}
 }
 
-// compare fails unless the observer was told the truth last. An operator who deletes an election deletes the fence with it, which the
-// first in line restores before it leads. Until then its token is smaller than what was seen before, and the observer waits for it.
+// compare fails if the observer was not told the truth last.
 func (o *observer) compare(truth elect.State) {
+	if o.differs(truth) {
+		o.client.w.fail("observer", "%s sees %+v (%v), and the truth in %s is %+v", o.name, o.last, o.seen, o.e.name, truth)
+	}
+}
+
+// differs reports whether the observer was told something other than the truth last. An operator who deletes an election deletes the fence with it, which the
+// first in line restores before it leads. Until then its token is smaller than what was seen before, and the observer waits for it.
+func (o *observer) differs(truth elect.State) bool {
 	if !truth.Vacant() && truth.Leader.Token < o.newest {
-		return
+		return false
 	}
-	if w := o.client.w; w.ctx.Err() == nil && (!o.seen || o.last != truth) {
-		w.fail("observer", "%s sees %+v (%v), and the truth in %s is %+v", o.name, o.last, o.seen, o.e.name, truth)
-	}
+	return o.client.w.ctx.Err() == nil && (!o.seen || o.last != truth)
 }
 
 // state returns how an election stands, as an observer of a side is to see it.
