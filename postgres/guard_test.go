@@ -276,7 +276,7 @@ func TestRequestsThatWait(t *testing.T) {
 func TestRequestsThatWaitAreFew(t *testing.T) {
 	t.Parallel()
 	addr := sharedPostgres(t).Addrs()[0]
-	const schema, few, ttl = "waits_long", 6, ttl / 2
+	const schema, few = "waits_long", 6
 	s := newClient(t, addr, postgres.Options{Schema: schema, TTL: ttl}).live(t)
 	m := join(t, s, coordtest.Name(t), "x")
 	tx, err := connect(t, addr).Begin(t.Context())
