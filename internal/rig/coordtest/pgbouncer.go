@@ -63,7 +63,7 @@ unix_socket_dir =
 auth_type = any
 auth_file = %s
 pool_mode = %s
-default_pool_size = 3
+default_pool_size = 12
 max_client_conn = 200
 `, host, port, ports[0], users, b.mode)
 	err = errors.Join(os.WriteFile(file, []byte(config), 0o644), os.WriteFile(users, []byte("\"postgres\" \"\"\n"), 0o644), os.Chmod(b.dir, 0o755))
