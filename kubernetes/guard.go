@@ -94,13 +94,17 @@ func (s *session) editRecord(ctx context.Context, name string, change func(o *ob
 // dropEmpty deletes a record that says nothing any more, unless it was changed since it was read; otherwise one would stay for each name that was ever
 // used. Nobody misses it: a guarded write that was about to be made on it is refused, and is made anew on another.
 // A deletion tells no version, so a list might still show what it has deleted. What is deleted here is in none any more.
+// That goes on for an attempt when the session ends: a process that pins, or was refused, may close next.
 func (s *session) dropEmpty(o *object) {
 	if o == nil || o.recordVersion() != backend.Absent || len(o.list(pinsNote)) > 0 || len(o.list(guardsNote)) > 0 {
 		return
 	}
-	s.Go(func() {
-		_ = s.b.wire.remove(s.Context(), s.b.o.attempt(), o.Metadata.Name, o.Metadata.UID, o.Metadata.ResourceVersion)
-	})
+	remove := func() {
+		_ = s.b.wire.remove(context.WithoutCancel(s.Context()), s.b.o.attempt(), o.Metadata.Name, o.Metadata.UID, o.Metadata.ResourceVersion)
+	}
+	if !s.Go(remove) {
+		remove()
+	}
 }
 
 // settled returns the record of a line, when no guarded write to it can be on its way any more. It may be nil.
