@@ -209,14 +209,13 @@ func (st *standing) stand(ctx context.Context, p *backend.Place, kept *backend.R
 //go:noinline
 func (st *standing) watchForAWhile(ctx context.Context, p *backend.Place) error {
 	now := *p // if the watch fails, now says nothing
-	err := again.ForAWhile(ctx, st.s, st.wait.Jitter, func(ctx context.Context) error {
+	return again.ForAWhile(ctx, st.s, st.wait.Jitter, func(ctx context.Context) error {
 		err := st.s.WatchPlace(ctx, st.m, &now)
 		if err == nil {
 			*p = now
 		}
 		return err
 	})
-	return err
 }
 
 // A turn is the state of a member that is first and may not lead yet.
