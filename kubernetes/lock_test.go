@@ -558,7 +558,8 @@ func TestBesidePaused(t *testing.T) {
 	if err := pause(); !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "web-1_"+m.Key) {
 		t.Errorf("while one of ours leads beside them: %v, want ErrUnsupported", err)
 	}
-	if err := c.Expire(t.Context()); err != nil { // it does not clear the Lease
+	c.proxy.Cut() // so that it does not clear the Lease when it hears that its session has ended
+	if err := c.Expire(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if l := x.read(); l.Spec.HolderIdentity == "" {
