@@ -142,19 +142,26 @@ func TestOldClusterIsLost(t *testing.T) {
 	}, "a", "b", "c")
 }
 
+// foreign has a client of another library lead on a cluster. It never stands on both.
+func (w *world) foreign(at string) backend.Session {
+	w.t.Helper()
+	c := w.c[at].Client("foreign")
+	w.t.Cleanup(func() { c.Close() })
+	s, err := c.Session(w.ctx)
+	if err == nil {
+		_, err = s.Join(w.ctx, election, "foreign", "")
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s
+}
+
 // The new cluster is lost for good before the cutover. With an empty one in its place the move can be taken back.
 func TestNewClusterIsLost(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		at := home(t, w.process("founder", "a", "b")).At
-		foreign := w.c[at].Client("foreign") // leads, and never stands on both clusters
-		defer foreign.Close()
-		s, err := foreign.Session(w.ctx)
-		if err == nil {
-			_, err = s.Join(w.ctx, election, "foreign", "")
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := w.foreign(at)
 		op := w.process("operator", "a", "b", "c")
 		ctx, cancel := context.WithTimeout(w.ctx, 10*time.Second)
 		defer cancel()

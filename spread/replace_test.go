@@ -29,21 +29,27 @@ func (w *world) lives(b *process, at string) {
 	}
 }
 
+// keptElsewhere puts the election on another cluster than the one that keeps its home, and returns both.
+func (w *world) keptElsewhere(op *process) (keeper, at string) {
+	w.t.Helper()
+	_, keeper, err := op.Where(w.ctx, election)
+	at = other(keeper)
+	if err == nil {
+		err = op.Put(w.ctx, election, at)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return keeper, at
+}
+
 // A founder to which an election moves is lost before the cutover. With an empty cluster in its place the move can be taken back,
 // and made again.
 func TestFounderIsLostBeforeTheCutover(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		at := home(t, w.process("first", "a", "b")).At
 		to := other(at)
-		foreign := w.c[at].Client("foreign") // leads, and never stands on both clusters
-		defer foreign.Close()
-		s, err := foreign.Session(w.ctx)
-		if err == nil {
-			_, err = s.Join(w.ctx, election, "foreign", "")
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := w.foreign(at)
 		stop := w.process("p", "a", "b").run(election)
 		op := w.process("operator", "a", "b")
 		ctx, cancel := context.WithTimeout(w.ctx, 10*time.Second)
@@ -83,14 +89,7 @@ func TestFounderIsLostBeforeTheCutover(t *testing.T) {
 func TestFounderIsLostAfterTheCutover(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		op := w.process("operator", "a", "b")
-		_, keeper, err := op.Where(w.ctx, election)
-		at := other(keeper)
-		if err == nil {
-			err = op.Put(w.ctx, election, at)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		keeper, at := w.keptElsewhere(op)
 		w.process("p", "a", "b").run(election)
 		w.until("p leads", time.Minute, func() bool { return w.leader(election) == "p" })
 		if err := op.Move(w.ctx, election, keeper, nil); err != nil {
@@ -118,14 +117,7 @@ func TestFounderIsLostAfterTheCutover(t *testing.T) {
 func TestKeeperIsLost(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		op := w.process("operator", "a", "b")
-		_, keeper, err := op.Where(w.ctx, election)
-		at := other(keeper)
-		if err == nil {
-			err = op.Put(w.ctx, election, at)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		keeper, at := w.keptElsewhere(op)
 		stop := w.process("p", "a", "b").run(election)
 		w.until("p leads", time.Minute, func() bool { return w.leader(election) == "p" })
 		defer w.lose(keeper)()

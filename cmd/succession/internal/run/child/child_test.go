@@ -418,14 +418,7 @@ func TestNothingOutlivesTheGuard(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := start(t, "sh", "-c", how+"sh -c 'echo $$ >"+left+"; exec sleep 1000' & read x <"+ends)
-		said, err := os.ReadFile(left)
-		if err != nil {
-			t.Fatal(err)
-		}
-		pid, err := strconv.Atoi(strings.TrimSpace(string(said)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		pid := toldBy(t, left)
 		guard := guardOf(t, c)
 		later := exec.Command("cat")
 		in, err := later.StdinPipe()
@@ -635,14 +628,7 @@ func TestNobodyIsMissedWhoCannotBeSeen(t *testing.T) {
 			blind := make(chan error, 9)
 			c := startCommand(t, child.Command{Blind: func(err error) { blind <- err }},
 				"sh", "-c", "setsid sh -c 'echo $$ >"+fifo+"; exec sleep 1000' & wait")
-			said, err := os.ReadFile(fifo)
-			if err != nil {
-				t.Fatal(err)
-			}
-			left, err := strconv.Atoi(strings.TrimSpace(string(said)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			left := toldBy(t, fifo)
 			guard := guardOf(t, c)
 			looks := guard
 			if dies == "the guard" {
@@ -685,4 +671,17 @@ func TestNobodyIsMissedWhoCannotBeSeen(t *testing.T) {
 			}
 		})
 	}
+}
+
+// toldBy waits until a process writes its ID into the FIFO, and returns it.
+func toldBy(t *testing.T, fifo string) (pid int) {
+	t.Helper()
+	said, err := os.ReadFile(fifo)
+	if err == nil {
+		pid, err = strconv.Atoi(strings.TrimSpace(string(said)))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
 }
