@@ -37,16 +37,6 @@ func readHistory(file string) history {
 	return history{took: known.Programs, tests: known.Tests, now: make(map[string]time.Duration)}
 }
 
-// mean is how long the programs took that are known, also of this run, on average.
-func (h *history) mean() (mean time.Duration) {
-	for _, known := range []map[string]time.Duration{h.took, h.now} {
-		for _, took := range known {
-			mean += took / time.Duration(len(h.took)+len(h.now))
-		}
-	}
-	return mean
-}
-
 // note keeps how long a program took for the next run. This one goes on by what it has read.
 func (h *history) note(key string, took time.Duration) { h.now[key] = took }
 

@@ -286,14 +286,13 @@ func (s *schedule) waitsFor() *need {
 	return nil
 }
 
-// left says about how long the run still takes, going by how long each program took in an earlier run. One that is new is
-// taken for one like the others; and while something has yet to be made that others wait for, it takes at least so long. It
-// is empty if nothing is known.
+// left says about how long the run still takes, going by how long each program took in an earlier run. It takes at least so long if one
+// is new, or while something has yet to be made that others wait for. It is empty if nothing is known.
 func (s *schedule) left() string {
-	mean, word := s.history.mean(), "about"
-	if s.done == s.total || mean == 0 {
+	if s.done == s.total {
 		return ""
 	}
+	word := "about"
 	if s.waitsFor() != nil {
 		word = "at least"
 	}
@@ -301,7 +300,6 @@ func (s *schedule) left() string {
 		took, known := s.history.took[p.key]
 		if !known {
 			word = "at least"
-			return mean
 		}
 		return took
 	}

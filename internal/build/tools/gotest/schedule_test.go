@@ -341,11 +341,9 @@ func TestEstimate(t *testing.T) {
 	}
 	server.made = true
 	s.then[0].key = "new"
-	check("at least 20 min left") // it is taken for one of 19.5, the mean
+	check("at least 7 min left") // a b, and e after c
 	clear(h.took)
 	check("")
-	h.note("f", time.Minute)
-	check("at least 2 min left") // two for each lane, as c has ended
 }
 
 // What can be run at once is built first, and what needs something to be built waits for that.
