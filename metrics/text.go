@@ -27,8 +27,8 @@ func (r *Recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.Write(body.Bytes())
 }
 
-// WriteTo writes all series to w, in Prometheus' text format, such as for a file that
-// node_exporter's textfile collector reads. It returns how many bytes it has written.
+// WriteTo writes all series to w, in Prometheus' text format. It returns how many bytes it has
+// written. A file of it outlives the process, and goes on saying that this leads: alerts must heed its age.
 func (r *Recorder) WriteTo(w io.Writer) (int64, error) {
 	var b bytes.Buffer
 	for _, f := range r.Gather() {

@@ -132,7 +132,7 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-// settings returns what the section Service of a file sets; of what is set several times, all, with newlines between.
+// settings returns what the sections Unit and Service of a file set; of what is set several times, all, with newlines between.
 func settings(t *testing.T, file string) map[string]string {
 	t.Helper()
 	f, err := os.Open(file)
@@ -146,7 +146,7 @@ func settings(t *testing.T, file string) map[string]string {
 	}
 	set := make(map[string]string)
 	for _, o := range options {
-		if o.Section == "Service" {
+		if o.Section == "Unit" || o.Section == "Service" {
 			set[o.Name] = strings.TrimPrefix(set[o.Name]+"\n"+o.Value, "\n")
 		}
 	}
@@ -160,6 +160,9 @@ func TestSettings(t *testing.T) {
 			set := settings(t, file)
 			if set["Restart"] != "on-failure" {
 				t.Errorf("Restart=%s; want on-failure", set["Restart"])
+			}
+			if set["StartLimitIntervalSec"] != "0" {
+				t.Errorf("StartLimitIntervalSec=%s; want 0, so that systemd never gives up", set["StartLimitIntervalSec"])
 			}
 			// The command says when it is ready; without it nobody would.
 			program, args, _ := strings.Cut(set["ExecStart"], " ")

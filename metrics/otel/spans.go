@@ -60,7 +60,7 @@ func (s *spans) trace(ev trace.Event) {
 		end(&s.leave, nil)
 		s.leave = s.begin("succession.leave", ev, s.led)
 		s.leave.SetAttributes(tokenKey.Int64(int64(ev.Token)))
-		if ev.Err != nil && !errors.Is(ev.Err, elect.ErrResigned) {
+		if errors.Is(ev.Err, elect.ErrLost) {
 			s.leave.RecordError(ev.Err)
 			s.leave.SetStatus(codes.Error, "leadership was lost")
 		}
@@ -85,12 +85,12 @@ func (s *spans) begin(name string, ev trace.Event, links ...oteltrace.Link) otel
 	return span
 }
 
-// end ends a span, if it is under way. err is why it has failed, or nil.
+// end ends a span, if it is under way. err is why what it shows has ended, or nil.
 func end(span *oteltrace.Span, err error) {
 	if *span == nil {
 		return
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, context.Canceled) { // a process that is stopped has not failed
 		(*span).RecordError(err)
 		(*span).SetStatus(codes.Error, err.Error())
 	}

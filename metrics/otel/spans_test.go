@@ -103,6 +103,47 @@ func TestSpans(t *testing.T) {
 	})
 }
 
+// A process that is stopped has not failed, whether it leads or waits. Who has lost its session has.
+func TestSpansOfRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := memory.New(nil)
+		tell := tracetest.NewSpanRecorder()
+		provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(tell))
+		run := func(ctx context.Context, id string) *memory.Backend {
+			b := c.Client(id)
+			t.Cleanup(func() { b.Close() })
+			e := elect.New(b, "reports", &elect.Options{ID: id, Trace: otel.Spans(provider)})
+			go e.Run(ctx, func(ctx context.Context, _ *elect.Term) error {
+				<-ctx.Done()
+				return nil
+			})
+			time.Sleep(time.Second)
+			return b
+		}
+		failed := func() (names []string) {
+			for _, s := range tell.Ended() {
+				if s.Status().Code == codes.Error {
+					names = append(names, s.Name())
+				}
+			}
+			return names
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		run(ctx, "web-1")
+		run(ctx, "web-2")
+		stop()
+		synctest.Wait()
+		if ended, names := tell.Ended(), failed(); len(ended) < 3 || names != nil {
+			t.Errorf("%d spans have ended, and of processes that were stopped these have failed: %q", len(ended), names)
+		}
+		run(t.Context(), "web-3").Expire()
+		time.Sleep(time.Minute)
+		if names := failed(); !slices.Equal(names, []string{"succession.leave"}) {
+			t.Errorf("of a process whose session has ended these have failed: %q", names)
+		}
+	})
+}
+
 // A campaign may begin before the last term has left, and events may come that nothing has begun: every span ends, and none ends another.
 func TestSpansOutOfOrder(t *testing.T) {
 	tell := tracetest.NewSpanRecorder()
