@@ -33,10 +33,10 @@ func (st *standing) yield(why string) error {
 // chooses reports whether m, which is first, must look at its line before it leads. If neither this
 // candidate nor its election uses readiness, rank, wish or pause, that costs a few comparisons.
 func (st *standing) chooses() bool {
-	if st.m.Shared { // several are first at once
-		return false
-	}
 	c := st.noted.Choice
+	if st.m.Shared { // several are first at once, some of them perhaps in front of a gate
+		return c.Gate > st.m.Position
+	}
 	_, why := st.ready.now()
 	return why != nil || c.Ranked || st.e.o.rank() != (value.Rank{}) || c.Gate != 0 || c.Wish.Position > st.m.Position && choice.Wished(c.Wish, time.Now())
 }

@@ -32,7 +32,7 @@ type Term struct {
 	cancel context.CancelCauseFunc
 
 	began time.Time
-	gate  uint64       // the gate in the header when the term began: it has gone, because the member is first
+	gate  uint64       // the gate in the header when the term began: it had gone by then
 	alive atomic.Int64 // the newest Deadline while the session lived, as a time since began
 
 	watching sync.WaitGroup

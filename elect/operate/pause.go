@@ -19,7 +19,7 @@ import (
 // Pause closes the election: from then on nobody leads until [Operator.Resume], not even a client of
 // another library. Everybody who looks sees the reason, which is one line, and who has paused it.
 // Pause puts a gate into the line, which stands there whatever becomes of this process, and has the
-// leader resign ([elect.ErrAsked]). Candidates of package elect that stand in front of the gate go
+// leader resign, or all who share a lock ([elect.ErrAsked]). Candidates of package elect that stand in front of the gate go
 // behind it. Those of other libraries lead first, each in its turn.
 //
 // Pause blocks until nobody stands in front of the gate, and returns the gate: its Token is that of [ResumeOptions]. If ctx ends

@@ -12,6 +12,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/internal/rig/bubble"
 	"github.com/succession-dev/succession/internal/view"
 	"github.com/succession-dev/succession/memory"
@@ -236,5 +237,78 @@ func TestWithoutSharedMembers(t *testing.T) {
 				t.Errorf("%d stand in the line %s", n, line)
 			}
 		}
+	})
+}
+
+// A pause also holds for those who would share what is let go of: they stand in front of its gate, and go behind it.
+func TestPauseOfThoseWhoShare(t *testing.T) {
+	type call = func(context.Context) (*lock.Held, error)
+	for name, tt := range map[string]struct {
+		line  string // that is paused
+		calls func(b backend.Backend) (hold, share, try call)
+	}{
+		"readers": {"jobs", func(b backend.Backend) (hold, share, try call) {
+			m := lock.NewRWMutex(b, "jobs", nil)
+			return m.Lock, m.RLock, m.TryRLock
+		}},
+		"slots": {"jobs-slots", func(b backend.Backend) (hold, share, try call) {
+			s := lock.NewSemaphore(b, "jobs", 1, nil)
+			return s.Acquire, s.Acquire, s.TryAcquire
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+				hold, _, _ := tt.calls(bubble.Client(t, c, "holder"))
+				_, share, _ := tt.calls(bubble.Client(t, c, "waits"))
+				_, _, try := tt.calls(bubble.Client(t, c, "tries"))
+				holder, waits := ask(t, hold), ask(t, share)
+				operator := operate.New(bubble.Client(t, c, "operator"), tt.line, "ops")
+				paused := bubble.Go(func() (elect.Candidate, error) { return operator.Pause(t.Context(), "the disk is moved") })
+				bubble.Want(t, holder.Value.Check(), elect.ErrAsked)
+				release(t, c, holder)
+				time.Sleep(time.Minute)
+				if waits.Returned(t) || !paused.Returned(t) {
+					t.Fatalf("who waits has it: %v; the pause holds: %v", waits.Returned(t), paused.Returned(t))
+				}
+				_, err := try(t.Context())
+				bubble.Want(t, err, lock.ErrLocked)
+				bubble.Must[elect.Candidate](t)(operator.Resume(t.Context(), nil))
+				if !waits.Returned(t) || waits.Value.Check() != nil {
+					t.Fatal("the pause is over, and who waits does not have it")
+				}
+				release(t, c, waits)
+			})
+		})
+	}
+}
+
+// A pause whose gate was taken away by hand, so that the header still names it, is none for those who share.
+func TestGateThatHasGone(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		writer := ask(t, lock.NewRWMutex(bubble.Client(t, c, "w"), "jobs", nil).Lock)
+		reader := ask(t, lock.NewRWMutex(bubble.Client(t, c, "r"), "jobs", nil).RLock)
+		operator := operate.New(bubble.Client(t, c, "operator"), "jobs", "ops")
+		bubble.Go(func() (elect.Candidate, error) { return operator.Pause(t.Context(), "the disk is moved") })
+		c.Remove("jobs", c.Members("jobs")[2].Key)
+		release(t, c, writer)
+		if !reader.Returned(t) || reader.Value.Check() != nil {
+			t.Fatal("the reader does not hold the lock")
+		}
+		release(t, c, reader)
+	})
+}
+
+// A writer gives way to nobody who would share the lock, whatever its priority: readers that ask later would pass it again and again.
+func TestWriterOfLowPriority(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		first := ask(t, lock.NewMutex(bubble.Client(t, c, "w1"), "jobs", nil).Lock)
+		low := ask(t, lock.NewMutex(bubble.Client(t, c, "w2"), "jobs", &elect.Options{Priority: -1}).Lock)
+		reader := ask(t, lock.NewRWMutex(bubble.Client(t, c, "r"), "jobs", nil).RLock)
+		release(t, c, first)
+		if !low.Returned(t) || reader.Returned(t) {
+			t.Fatal("the writer has given way to a reader behind it")
+		}
+		release(t, c, low)
+		release(t, c, reader)
 	})
 }

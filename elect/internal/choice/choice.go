@@ -44,11 +44,15 @@ func yield(to backend.Member, format string, args ...any) Verdict {
 // Of returns what m, which is first in the line and has the rank own, is to do. A gate that pauses
 // the election goes before all; then comes the member that an operator wishes for; then, of the
 // ready members, the one with the highest priority; then one at the site of the last leader; then
-// the first in line. So m yields only to a member that would not yield to m.
+// the first in line. So m yields only to a member that would not yield to m. Shared members yield to
+// a gate alone, and nobody yields to them because of their rank: who asked first has the lock first.
 func (v View) Of(m backend.Member, ready bool, own value.Rank) Verdict {
 	if gate, paused := v.Line.Paused(); paused {
 		by := value.Parse(gate.Value)
 		return yield(gate, "%s has paused the election: %s", by.ID, by.Text)
+	}
+	if m.Shared {
+		return Verdict{Act: Lead}
 	}
 	c, behind := v.Line.Header.Choice, v.behind(m)
 	if Wished(c.Wish, v.At) {
@@ -70,7 +74,7 @@ func (v View) Of(m backend.Member, ready bool, own value.Rank) Verdict {
 	better, most := backend.Member{}, own
 	for _, x := range behind {
 		r := value.Parse(x.Value).Rank
-		if !ready && better == (backend.Member{}) || cmp.Or(cmp.Compare(r.Priority, most.Priority), cmp.Compare(near(r), near(most))) > 0 {
+		if !ready && better == (backend.Member{}) || !x.Shared && cmp.Or(cmp.Compare(r.Priority, most.Priority), cmp.Compare(near(r), near(most))) > 0 {
 			better, most = x, r
 		}
 	}

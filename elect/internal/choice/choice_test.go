@@ -122,6 +122,11 @@ func TestPause(t *testing.T) {
 	if got := v.Of(m, true, value.Rank{}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
+	reader := m
+	reader.Shared = true
+	if got := v.Of(reader, true, value.Rank{}); got != want {
+		t.Errorf("a reader: got %+v, want %+v", got, want)
+	}
 	v.Line.Members = v.Line.Members[:1]
 	if got := v.Of(m, true, value.Rank{}); got.Act != choice.Lead {
 		t.Errorf("without the gate: got %+v", got)
@@ -150,6 +155,8 @@ func TestVerdicts(t *testing.T) {
 	plain := says("m", 5, 1, "")
 	pinned := says("pinned", 6, 9, "")
 	pinned.Pinned = true
+	shared := says("shared", 6, 0, "")
+	shared.Shared = true
 	wish := func(position uint64, until time.Time) header.Choice {
 		return header.Choice{Wish: header.Wish{Position: position, Until: until.UnixMilli()}}
 	}
@@ -178,6 +185,10 @@ func TestVerdicts(t *testing.T) {
 			act: choice.Yield, to: "x", why: "not ready"},
 		{name: "pinned", line: []backend.Member{plain, pinned}, act: choice.Lead},
 		{name: "not ready, and pinned", line: []backend.Member{plain, pinned}, unready: true, act: choice.Wait},
+		{name: "a smaller priority than a reader", line: []backend.Member{plain, shared}, own: value.Rank{Priority: -1}, act: choice.Lead},
+		{name: "a smaller priority than one behind a reader", line: []backend.Member{plain, shared, says("y", 7, 0, "")}, own: value.Rank{Priority: -1},
+			act: choice.Yield, to: "y", why: "priority 0"},
+		{name: "not ready, and a reader", line: []backend.Member{plain, shared}, unready: true, act: choice.Yield, to: "shared", why: "not ready"},
 		{name: "one in front", line: []backend.Member{says("x", 4, 9, ""), plain}, act: choice.Lead},
 		{name: "its key in front", line: []backend.Member{says("m", 3, 0, ""), says("x", 4, 9, ""), plain}, act: choice.Lead},
 		{name: "its position in front", line: []backend.Member{says("other", 5, 0, ""), says("x", 5, 9, ""), plain}, act: choice.Lead},
