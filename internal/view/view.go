@@ -46,10 +46,40 @@ type Shared struct {
 
 func (s Shared) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
 	j, err := s.JoinShared(ctx, line, value, record)
+	return j, s.explain(line, err)
+}
+
+func (s Shared) explain(line string, err error) error {
 	if errors.Is(err, errors.ErrUnsupported) {
-		err = fmt.Errorf("%s cannot be shared on this backend, which has no shared members; use %s: %w", line, s.Instead, err)
+		return fmt.Errorf("%s cannot be shared on this backend, which has no shared members; use %s: %w", line, s.Instead, err)
 	}
-	return j, err
+	return err
+}
+
+// Beside returns b for a line that is of use only beside the line shared, whose members are shared: where
+// there are none, its sessions fail to join as a [Shared] does. So nothing stands, and no migration begins,
+// for a recipe that does not work there.
+func Beside(b backend.Backend, shared, instead string) backend.Backend {
+	other := backend.For(b, shared)
+	return Of(b, func(s backend.Session) backend.Session { return beside{s, other, shared, instead} })
+}
+
+type beside struct {
+	backend.Session
+	other           backend.Backend // of the line shared
+	shared, instead string
+}
+
+func (s beside) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	o, err := s.other.Session(ctx)
+	if err != nil {
+		return backend.Joined{}, err
+	}
+	// There is no such item, and drivers refuse that before they ask the coordinator.
+	if _, err := o.Claim(ctx, s.shared, "", "", backend.Member{}); errors.Is(err, errors.ErrUnsupported) {
+		return backend.Joined{}, Shared{Instead: s.instead}.explain(s.shared, err)
+	}
+	return s.Session.Join(ctx, line, value, record)
 }
 
 // Unplaced returns what Join has returned, without the place. It is for a session whose own Ahead

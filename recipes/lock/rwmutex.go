@@ -65,7 +65,8 @@ func (m *RWMutex) try(ctx context.Context, e *elect.Election) (*Held, error) {
 	return try(ctx, e)
 }
 
+// instead is what to use where there are no shared members.
+const instead = "a Mutex, or another coordinator"
+
 // shared returns s for a reader.
-func shared(s backend.Session) backend.Session {
-	return view.Shared{Session: s, Instead: "a Mutex, or another coordinator"}
-}
+func shared(s backend.Session) backend.Session { return view.Shared{Session: s, Instead: instead} }

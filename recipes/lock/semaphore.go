@@ -43,7 +43,7 @@ func NewSemaphore(b backend.Backend, name string, n int, o *elect.Options) *Sema
 	slot, turn := aSemaphore.Options(name, o), aSemaphore.Options(name, o)
 	turn.Trace = waitingAlone(turn.Trace)
 	s := &Semaphore{name: name, n: n, err: aSemaphore.Check(name, o)}
-	s.turns = elect.New(b, s.waiting(), turn)
+	s.turns = elect.New(view.Beside(b, s.holders(), instead), s.waiting(), turn)
 	s.slots = elect.New(view.Of(b, func(s backend.Session) backend.Session {
 		return &slotSession{Session: shared(s), n: n}
 	}), s.holders(), slot)

@@ -36,13 +36,17 @@ var aPool = recipe.Recipe{Package: "task", Owner: naming.Pool, History: true}
 // The options are those of [NewStandby].
 func NewPool(b backend.Backend, name string, o *elect.Options) *Pool {
 	same := aPool.Options(name, o)
-	p := &Pool{b: b, name: name, master: elect.New(b, name+naming.Master, same), err: aPool.Check(name, o)}
+	p := &Pool{b: b, name: name, err: aPool.Check(name, o)}
+	p.master = elect.New(view.Beside(b, p.workers(), instead), name+naming.Master, same)
 	same.ID = p.master.ID()
 	p.presence = elect.New(view.Of(b, func(s backend.Session) backend.Session {
-		return view.Shared{Session: s, Instead: "a Standby, or another coordinator"}
+		return view.Shared{Session: s, Instead: instead}
 	}), p.workers(), same)
 	return p
 }
+
+// instead is what to use where there are no shared members.
+const instead = "a Standby, or another coordinator"
 
 func (p *Pool) todo() string    { return p.name + naming.Todo }
 func (p *Pool) workers() string { return p.name + naming.Workers }
