@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -18,6 +20,8 @@ import (
 	"github.com/succession-dev/succession/internal/rig/bubble"
 	"github.com/succession-dev/succession/internal/view"
 	"github.com/succession-dev/succession/memory"
+	"github.com/succession-dev/succession/metrics"
+	"github.com/succession-dev/succession/metrics/health"
 	"github.com/succession-dev/succession/recipes/lock"
 )
 
@@ -279,16 +283,16 @@ func TestTraceOfASemaphore(t *testing.T) {
 		first := ask(t, lock.NewSemaphore(bubble.Client(t, c, "a"), "jobs", 1, nil).Acquire)
 		next := ask(t, lock.NewSemaphore(bubble.Client(t, c, "b"), "jobs", 1, nil).Acquire)
 		third := ask(t, lock.NewSemaphore(bubble.Client(t, c, "c"), "jobs", 1, o).Acquire)
-		if count(trace.Waiting) != 1 || count(trace.Started) != 0 {
-			t.Errorf("who waits for a turn tells %v, want that it waits, and nothing else", kinds)
+		if count(trace.Started) != 1 || count(trace.Joined) != 1 || count(trace.Waiting) != 1 {
+			t.Errorf("who waits for a turn tells %v, want that it stands in line and waits", kinds)
 		}
 		release(t, c, first)
 		release(t, c, next)
-		if !third.Returned(t) || count(trace.Elected) != 1 || count(trace.Started) != 1 {
+		if !third.Returned(t) || count(trace.Elected) != 1 || count(trace.Ended) != 0 || count(trace.Left) != 1 || count(trace.Finished) != 1 {
 			t.Errorf("who has got a slot has told %v", kinds)
 		}
 		release(t, c, third)
-		if count(trace.Left) != 1 || count(trace.Finished) != 1 {
+		if count(trace.Ended) != 1 || count(trace.Left) != count(trace.Joined) || count(trace.Finished) != count(trace.Started) {
 			t.Errorf("who had a slot has told %v", kinds)
 		}
 
@@ -306,6 +310,46 @@ func TestTraceOfASemaphore(t *testing.T) {
 			t.Errorf("who cannot reach the coordinator has told %v, and not that it tries again", kinds)
 		}
 		b.Heal()
+	})
+}
+
+// Who waits for a turn stands in line, for probes and metrics too, and no more once it is cut off.
+func TestProbesOfASemaphore(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		ready, recorder := health.NewReady(), metrics.New(nil)
+		b := bubble.Client(t, c, "third")
+		first := ask(t, lock.NewSemaphore(bubble.Client(t, c, "first"), "jobs", 1, nil).Acquire)
+		next := ask(t, lock.NewSemaphore(bubble.Client(t, c, "next"), "jobs", 1, nil).Acquire)
+		third := ask(t, lock.NewSemaphore(b, "jobs", 1, &elect.Options{Trace: trace.Tee(ready.Trace, recorder.Trace)}).Acquire)
+		expect := func(what string, status int, values map[string]float64) {
+			t.Helper()
+			w := httptest.NewRecorder()
+			ready.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+			if w.Code != status {
+				t.Errorf("%s: the probe says %d, want %d", what, w.Code, status)
+			}
+			for _, f := range recorder.Gather() {
+				want, ok := values[f.Name]
+				if ok && (len(f.Series) != 1 || f.Series[0].Value != want) {
+					t.Errorf("%s: %s is %v, want %v", what, f.Name, f.Series, want)
+				}
+			}
+		}
+		values := func(inLine, leader float64) map[string]float64 {
+			return map[string]float64{"succession_in_line": inLine, "succession_leader": leader}
+		}
+		expect("it waits for a turn", http.StatusOK, values(1, 0))
+		b.Cut()
+		time.Sleep(2 * bubble.TTL)
+		expect("it is cut off", http.StatusServiceUnavailable, values(0, 0))
+		b.Heal()
+		time.Sleep(time.Minute)
+		expect("it waits again", http.StatusOK, values(1, 0))
+		release(t, c, first)
+		expect("it waits for a slot", http.StatusOK, values(2, 0)) // in two lines
+		release(t, c, next)
+		expect("it has a slot", http.StatusOK, values(1, 1))
+		release(t, c, third)
 	})
 }
 

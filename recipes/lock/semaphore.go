@@ -37,11 +37,13 @@ var aSemaphore = recipe.Recipe{Package: "lock", Owner: naming.Semaphore}
 // [backend.ErrInvalid]. Where the backend has no shared members, every call fails with
 // [errors.ErrUnsupported].
 //
+// Trace is told of both lines, for whoever waits for a turn waits for a slot; it is told of a term only if that is a slot.
+//
 // The semaphore uses the lines NAME-slots and NAME-waiting: choose a NAME for which nothing else
 // uses these. A [Mutex] called NAME is another lock.
 func NewSemaphore(b backend.Backend, name string, n int, o *elect.Options) *Semaphore {
 	slot, turn := aSemaphore.Options(name, o), aSemaphore.Options(name, o)
-	turn.Trace = waitingAlone(turn.Trace)
+	turn.Trace = withoutTerm(turn.Trace)
 	s := &Semaphore{name: name, n: n, err: aSemaphore.Check(name, o)}
 	s.turns = elect.New(view.Beside(b, s.holders(), instead), s.waiting(), turn)
 	s.slots = elect.New(view.Of(b, func(s backend.Session) backend.Session {
@@ -54,14 +56,13 @@ func NewSemaphore(b backend.Backend, name string, n int, o *elect.Options) *Sema
 func (s *Semaphore) holders() string { return s.name + naming.Slots }
 func (s *Semaphore) waiting() string { return s.name + naming.Waiting }
 
-// waitingAlone returns a func that passes on only the steps of waiting for a turn, because a turn
-// is no slot. If f is nil, it returns nil.
-func waitingAlone(f func(trace.Event)) func(trace.Event) {
+// withoutTerm returns a func that passes on all but the steps of a term, because a turn is no slot. If f is nil, it returns nil.
+func withoutTerm(f func(trace.Event)) func(trace.Event) {
 	if f == nil {
 		return nil
 	}
 	return func(ev trace.Event) {
-		if ev.Kind == trace.Waiting || ev.Kind == trace.Retrying {
+		if ev.Kind != trace.Elected && ev.Kind != trace.Ended && ev.Kind != trace.Working {
 			f(ev)
 		}
 	}
