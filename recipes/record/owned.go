@@ -49,9 +49,15 @@ func (v *Value[T]) change(ctx context.Context, at backend.Version, guarded bool,
 		}
 		now, err := write(ctx, s, from)
 		if guarded && at == 0 && look && errors.Is(err, backend.ErrVersion) {
-			// A guard may know the record by other versions than s does: a term that moves between two
-			// coordinators knows versions of both.
-			now, err = write(ctx, s, 0)
+			// Either somebody else has written, perhaps an election its header, or the guard knows the record by other
+			// versions than s does: a term that moves between two coordinators knows versions of both.
+			r, lerr := fresh(ctx, s, v.name)
+			switch {
+			case lerr != nil:
+				err = lerr
+			case r.Version == known:
+				now, err = write(ctx, s, 0)
+			}
 		}
 		if err == nil {
 			v.owned.mu.Lock()
@@ -72,6 +78,14 @@ func (v *Value[T]) change(ctx context.Context, at backend.Version, guarded bool,
 			return 0, err
 		}
 	}
+}
+
+// fresh returns the record as it is now.
+func fresh(ctx context.Context, s backend.Session, name string) (backend.Record, error) {
+	if err := s.Refresh(ctx); err != nil {
+		return backend.Record{}, err
+	}
+	return s.Get(ctx, name)
 }
 
 // free fails if a line owns the name. It returns the version that the record was last seen to have, or 0.

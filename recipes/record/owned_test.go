@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/view"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/migrate"
 	"github.com/succession-dev/succession/recipes/record"
@@ -81,6 +84,49 @@ func TestWhatBelongsToAnElection(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An election that comes into being while a leader writes keeps its header.
+func TestSetAsBesideANewElection(t *testing.T) {
+	c := memory.New(nil)
+	b, other := c.Client("a"), c.Client("b")
+	defer b.Close()
+	defer other.Close()
+	g, err := elect.New(b, "other", nil).Campaign(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Resign(context.Background())
+	lead := sync.OnceFunc(func() {
+		term, err := elect.New(other, "late", nil).Campaign(t.Context())
+		if err == nil {
+			err = term.Acknowledge(t.Context())
+		}
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		t.Cleanup(func() { term.Resign(context.Background()) })
+	})
+	v := record.New(view.Of(b, func(s backend.Session) backend.Session { return afterGet{s, lead} }), "late", record.Text())
+	_, err = v.SetAs(t.Context(), g, backend.Any, "x")
+	if !errors.Is(err, backend.ErrInvalid) {
+		t.Errorf("got %v, want ErrInvalid", err)
+	}
+	if got := string(c.Record("late").Value); !strings.Contains(got, "acknowledged") {
+		t.Errorf("the header has become %q", got)
+	}
+}
+
+// An afterGet calls f when a record has been read.
+type afterGet struct {
+	backend.Session
+	f func()
+}
+
+func (s afterGet) Get(ctx context.Context, name string) (backend.Record, error) {
+	defer s.f()
+	return s.Session.Get(ctx, name)
 }
 
 // A record that only one process writes takes a round trip, as its version is known.

@@ -55,10 +55,7 @@ func (v *Value[T]) Get(ctx context.Context) (Entry[T], error) {
 	if err != nil {
 		return Entry[T]{}, err
 	}
-	if err := s.Refresh(ctx); err != nil {
-		return Entry[T]{}, err
-	}
-	r, err := s.Get(ctx, v.name)
+	r, err := fresh(ctx, s, v.name)
 	if err != nil {
 		return Entry[T]{}, err
 	}
