@@ -291,6 +291,37 @@ func TestFollowNeverGoesBack(t *testing.T) {
 	})
 }
 
+// A record that was deleted before Follow began has been shown as none, and does not come back with the next session.
+func TestFollowDoesNotGoBackBeforeItsBeginning(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		ctx, cancel := context.WithCancel(t.Context())
+		w := record.New(bubble.Client(t, c, "writer"), "config", record.Text())
+		bubble.Must[backend.Version](t)(w.Set(ctx, "one"))
+		one := c.Record("config")
+		bubble.Want(t, w.Delete(ctx, backend.Any), nil)
+		b, earlier := bubble.Client(t, c, "reader"), new(atomic.Pointer[backend.Record])
+		lagging := view.Of(b, func(s backend.Session) backend.Session { return laggingSession{s, earlier} })
+		entries, errs := follow(t, ctx, record.New(lagging, "config", record.Text()))
+		if e := <-entries; e.Exists() {
+			t.Errorf("got %+v, want none", e)
+		}
+		synctest.Wait()
+		earlier.Store(&one)
+		b.Expire()
+		time.Sleep(3 * bubble.TTL)
+		if len(entries) > 0 {
+			t.Errorf("it goes back: %+v", <-entries)
+		}
+		bubble.Must[backend.Version](t)(w.Set(ctx, "two"))
+		if e := <-entries; e.Value != "two" {
+			t.Errorf("got %+v, want two", e)
+		}
+		cancel()
+		bubble.Want(t, <-errs, context.Canceled)
+		<-entries
+	})
+}
+
 // What cannot be decoded is said, and does not end the sequence.
 func TestDecode(t *testing.T) {
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
