@@ -153,6 +153,23 @@ func Changed(s backend.Session, name string, after backend.Version) func(context
 	}
 }
 
+// Onward keeps one who follows something from going back: the server of the next session may lag behind what
+// the last one has shown, deletions too. The zero value has been shown nothing.
+type Onward struct{ session <-chan struct{} } // the Done of the session whose reads show nothing earlier
+
+// Shows reports whether the change that s has just shown is no step back. If it may be one, Shows refreshes s and returns
+// false; the caller looks again. So the first change in each new session costs a Refresh.
+func (o *Onward) Shows(ctx context.Context, s backend.Session) (bool, error) {
+	sure := o.session == nil || o.session == s.Done()
+	if !sure {
+		if err := s.Refresh(ctx); err != nil {
+			return false, err
+		}
+	}
+	o.session = s.Done()
+	return sure, nil
+}
+
 // Until calls try until try is done, or fails with an error that does not pass by itself (passing
 // returns false), or ctx ends. After an error that passes it pauses, longer each time until a call
 // succeeds. If a call succeeds and is not done, the next one follows at once, because try has

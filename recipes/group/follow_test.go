@@ -209,7 +209,7 @@ func (s laggingSession) Refresh(ctx context.Context) error {
 
 // Where the server of the next session lags behind, for however long, Follow does not go back.
 func TestFollowNeverGoesBack(t *testing.T) {
-	for _, what := range []string{"somebody joined", "somebody left", "the last one left"} {
+	for _, what := range []string{"somebody joined", "somebody left", "the last one left", "one had left before it began"} {
 		t.Run(what, func(t *testing.T) {
 			bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 				ctx, cancel := context.WithCancel(t.Context())
@@ -223,22 +223,28 @@ func TestFollowNeverGoesBack(t *testing.T) {
 				a := bubble.Client(t, c, "a")
 				one := join(t, a, "one", "")
 				two := join(t, a, "two", "")
-				before, newest := line(), ""
+				before, newest := line(), "one= two="
+				if what == "one had left before it began" {
+					leave(t, two)
+					newest = "one="
+				}
 				b, earlier := bubble.Client(t, c, "watcher"), new(atomic.Pointer[backend.Line])
 				states, _ := follow(ctx, view.Of(b, func(s backend.Session) backend.Session { return laggingSession{s, earlier} }))
-				sees(t, states, "one= two=")
+				sees(t, states, newest)
 				switch what {
 				case "somebody joined":
 					newest = "one= two= three="
 					join(t, a, "three", "")
+					sees(t, states, newest)
 				case "somebody left":
 					newest = "two="
 					leave(t, one)
+					sees(t, states, newest)
 				case "the last one left":
 					newest = "one="
 					leave(t, two)
+					sees(t, states, newest)
 				}
-				sees(t, states, newest)
 
 				synctest.Wait()
 				earlier.Store(before)

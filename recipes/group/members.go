@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
@@ -91,73 +90,35 @@ var errEnough = errors.New("enough was seen")
 // or with an error, its own or tell's, that does not pass by itself. If an error of tell may pass,
 // follow calls tell again, with the line as it then is.
 func (g *Group) follow(ctx context.Context, tell func(backend.Line) error) error {
-	var seen state                // the newest state that tell was told
-	var refreshed <-chan struct{} // the Done of the session that was refreshed because it seemed to go back
+	var seen *backend.Line // the newest state that tell was told
+	var onward again.Onward
 	j := backoff.JitterOf(ctx)
 	return again.Until(ctx, again.Passing, func() (bool, error) {
 		s, line, err := g.look(ctx, seen, j)
-		switch {
-		case err != nil:
-			return false, err
-		case seen.known && kit.SameMembers(line, seen.line):
-			seen.session = s.Done()
-			return false, nil
-		case seen.known && s.Done() != seen.session && s.Done() != refreshed && seen.after(line):
-			// The server may lag behind what the last session has shown. After a refresh it does not.
-			if err = s.Refresh(ctx); err == nil {
-				refreshed = s.Done()
-			}
+		if err != nil || seen != nil && kit.SameMembers(line, *seen) {
 			return false, err
 		}
-		err = tell(line)
-		if err == nil {
-			seen.sees(s, line)
+		if ok, err := onward.Shows(ctx, s); !ok {
+			return false, err
+		}
+		if err = tell(line); err == nil {
+			seen = &line
 		}
 		return false, err
 	})
 }
 
-// A state is a state of the line, as it was seen.
-type state struct {
-	line    backend.Line
-	known   bool            // there is one
-	session <-chan struct{} // closed when the session has ended in which it was read
-	newest  uint64          // the largest position that was ever seen
-}
-
-func (v *state) sees(s backend.Session, line backend.Line) {
-	v.line, v.known, v.session = line, true, s.Done()
-	v.newest = max(v.newest, newest(line))
-}
-
-// after reports whether line may be a state before v: a member that had gone stands in it again, or
-// the newest member of v does not.
-func (v *state) after(line backend.Line) bool {
-	return newest(line) < newest(v.line) || slices.ContainsFunc(line.Members, func(m backend.Member) bool {
-		stood := slices.ContainsFunc(v.line.Members, func(o backend.Member) bool { return o.Position == m.Position })
-		return m.Position <= v.newest && !stood
-	})
-}
-
-// newest returns the largest position in the line, or 0 if it is empty.
-func newest(line backend.Line) (position uint64) {
-	for _, m := range line.Members {
-		position = max(position, m.Position)
-	}
-	return position
-}
-
 // look returns the line, at once if it has not been seen before. Otherwise it waits for about a
 // session time for another state of it. Then it reads the line in any case, because a watch may die
 // unseen.
-func (g *Group) look(ctx context.Context, seen state, j backoff.Jitter) (s backend.Session, line backend.Line, err error) {
+func (g *Group) look(ctx context.Context, seen *backend.Line, j backoff.Jitter) (s backend.Session, line backend.Line, err error) {
 	if s, err = g.session(ctx); err != nil {
 		return s, line, err
 	}
 	changed := false
-	if seen.known {
+	if seen != nil {
 		err = again.ForAWhile(ctx, s, j, func(ctx context.Context) (err error) {
-			line, err = s.WatchLine(ctx, g.line(), seen.line)
+			line, err = s.WatchLine(ctx, g.line(), *seen)
 			changed = err == nil
 			return err
 		})

@@ -21,10 +21,8 @@ import (
 // an error that does not pass by itself.
 func (v *Value[T]) Follow(ctx context.Context) iter.Seq2[Entry[T], error] {
 	return func(yield func(Entry[T], error) bool) {
-		var last backend.Version      // 0 is no record's version
-		newest := backend.Absent      // the largest version that was seen, also of a record that was deleted since
-		var shown <-chan struct{}     // the Done of the session that has shown last
-		var refreshed <-chan struct{} // the Done of the session that was refreshed because it seemed to go back
+		var last backend.Version // 0 is no record's version
+		var onward again.Onward
 		j := backoff.JitterOf(ctx)
 		err := again.Until(ctx, again.Passing, func() (enough bool, err error) {
 			s, err := v.b.Session(ctx)
@@ -35,16 +33,10 @@ func (v *Value[T]) Follow(ctx context.Context) iter.Seq2[Entry[T], error] {
 			if err != nil || r.Version == 0 { // there was no change for a session time
 				return false, err
 			}
-			back := r.Version <= newest || last == backend.Absent && s.Done() != shown
-			if last != 0 && back && s.Done() != refreshed {
-				// The server may lag behind what the last session has shown, also if that was the deletion of this state, which need not
-				// have been seen before. After a refresh it does not: the record was deleted, or written again.
-				if err = s.Refresh(ctx); err == nil {
-					refreshed = s.Done()
-				}
+			if ok, err := onward.Shows(ctx, s); !ok {
 				return false, err
 			}
-			last, newest, shown = r.Version, max(newest, r.Version), s.Done()
+			last = r.Version
 			e, err := v.decode(r)
 			return !yield(e, err), nil
 		})
