@@ -255,6 +255,9 @@ func (t *Term) heed(p *backend.Place) error {
 	}
 	h := t.st.noted
 	asked := t.token <= h.Resign && h.Resign <= max(t.token, p.Token)
+	if t.m.Shared { // the tokens between are those of others that are first too
+		asked = asked && (h.Resign == t.token || h.Resign == p.Token)
+	}
 	if !asked && (h.Choice.Gate == 0 || h.Choice.Gate == t.gate) {
 		return nil
 	}

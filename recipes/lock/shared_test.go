@@ -312,3 +312,29 @@ func TestWriterOfLowPriority(t *testing.T) {
 		release(t, c, reader)
 	})
 }
+
+// An operator asks the first of those who share a lock, and no other, also if the fence was raised since they have it.
+func TestAskedOfOneWhoShares(t *testing.T) {
+	for _, fence := range []uint64{0, 100} {
+		bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+			var readers []*asked
+			for _, name := range []string{"r1", "r2", "r3"} {
+				readers = append(readers, ask(t, lock.NewRWMutex(bubble.Client(t, c, name), "jobs", nil).RLock))
+			}
+			operator := operate.New(bubble.Client(t, c, "operator"), "jobs", "ops")
+			if fence > 0 {
+				bubble.Want(t, operator.RaiseFence(t.Context(), fence), nil)
+			}
+			for i, r := range readers {
+				bubble.Must[elect.Leader](t)(operator.AskToResign(t.Context(), nil))
+				time.Sleep(time.Second)
+				for j, r := range readers {
+					if err := r.Value.Check(); errors.Is(err, elect.ErrAsked) != (j <= i) || j > i && err != nil {
+						t.Errorf("with fence %d, after request %d: reader %d: %v", fence, i, j, err)
+					}
+				}
+				release(t, c, r)
+			}
+		})
+	}
+}
