@@ -45,17 +45,25 @@ func all(ctx context.Context, locks []*Mutex, take func(*Mutex, context.Context)
 	ctx, cancel := context.WithCancelCause(ctx) // also ends when a lock that it already has is lost
 	defer cancel(nil)
 	defer context.AfterFunc(h.ctx, func() { cancel(context.Cause(h.ctx)) })()
+	var leaving []func() bool // for each lock, stops that it is unlocked when ctx ends
 	for _, m := range inOrder {
 		one, err := take(m, ctx)
-		if err == nil && h.ctx.Err() != nil { // another lock was lost during the wait for this one
+		if err == nil {
 			h.locks = append(h.locks, one)
-			err = context.Cause(h.ctx)
+			context.AfterFunc(one.Context(), func() { h.cancel(context.Cause(one.Context())) })
+			// At the same time as all others, and as the line of the next: each may take ResignTimeout.
+			leaving = append(leaving, context.AfterFunc(ctx, func() { one.Unlock(ctx) }))
+			err = context.Cause(ctx) // another lock was lost during the wait for this one
 		}
 		if err != nil {
+			cancel(err)
 			return nil, errors.Join(err, h.Unlock(ctx))
 		}
-		h.locks = append(h.locks, one)
-		context.AfterFunc(one.Context(), func() { h.cancel(context.Cause(one.Context())) })
+	}
+	for _, stop := range leaving {
+		if !stop() {
+			return nil, errors.Join(context.Cause(ctx), h.Unlock(ctx))
+		}
 	}
 	return h, nil
 }

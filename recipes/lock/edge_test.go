@@ -313,6 +313,48 @@ func TestTraceOfASemaphore(t *testing.T) {
 	})
 }
 
+// Who gives up while the coordinator cannot be reached leaves all lines within one ResignTimeout.
+func TestGivingUpTakesOneResignTimeout(t *testing.T) {
+	for what, call := range map[string]func(context.Context, backend.Backend) error{
+		"a lock": func(ctx context.Context, b backend.Backend) error {
+			_, err := lock.NewMutex(b, "z", nil).Lock(ctx)
+			return err
+		},
+		"a slot": func(ctx context.Context, b backend.Backend) error {
+			_, err := lock.NewSemaphore(b, "z", 1, nil).Acquire(ctx)
+			return err
+		},
+		"several locks": func(ctx context.Context, b backend.Backend) error {
+			var locks []*lock.Mutex
+			for _, name := range []string{"a", "b", "c", "z"} {
+				locks = append(locks, lock.NewMutex(b, name, nil))
+			}
+			_, err := lock.All(ctx, locks...)
+			return err
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			bubble.Run(t, func(t *testing.T, _ *memory.Coordinator) {
+				c := memory.New(&memory.Options{TTL: time.Hour}) // longer than the test
+				other := bubble.Client(t, c, "other")
+				ask(t, lock.NewMutex(other, "z", nil).Lock)
+				ask(t, lock.NewSemaphore(other, "z", 1, nil).Acquire)
+				b := bubble.Client(t, c, "a")
+				ctx, cancel := context.WithCancelCause(t.Context())
+				waits := bubble.Go(func() (struct{}, error) { return struct{}{}, call(ctx, b) })
+				b.Cut()
+				enough, began := errors.New("enough"), time.Now()
+				cancel(enough)
+				<-waits.Done
+				bubble.Want(t, waits.Err, enough)
+				if took := time.Since(began); took > 5*time.Second {
+					t.Errorf("it took %v", took)
+				}
+			})
+		})
+	}
+}
+
 // Who waits for a turn stands in line, for probes and metrics too, and no more once it is cut off.
 func TestProbesOfASemaphore(t *testing.T) {
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {

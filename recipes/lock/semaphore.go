@@ -101,6 +101,7 @@ func (s *Semaphore) acquire(ctx context.Context, stand func(context.Context, *el
 		}
 		inTurn, cancel := context.WithCancelCause(ctx)
 		stop := context.AfterFunc(turn.Context(), func() { cancel(context.Cause(turn.Context())) })
+		context.AfterFunc(inTurn, func() { turn.Unlock(ctx) }) // while the line of the holders is left: each may take ResignTimeout
 		slot, err := stand(inTurn, s.slots)
 		over := inTurn.Err() != nil
 		stop()
