@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
@@ -245,4 +246,39 @@ func TestDoneReleasesWhatIsLost(t *testing.T) {
 			t.Errorf("the log says %s", log)
 		}
 	})
+}
+
+// Who gives up just as it claims an item, and cannot reach the coordinator, leaves both lines within one ResignTimeout.
+func TestGivingUpTakesOneResignTimeout(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, _ *memory.Coordinator) {
+		c := memory.New(&memory.Options{TTL: time.Hour}) // longer than the test
+		b := bubble.Client(t, c, "a")
+		q := queue.New(view.Of(b, func(s backend.Session) backend.Session { return cutAfterClaim{s, b} }), "jobs", nil)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		item := take(ctx, q)
+		put(t, of(t, c, "other"), "one")
+		synctest.Wait()
+		if n := len(c.Members("jobs-claims")); n != 1 {
+			t.Fatalf("%d claims stand", n)
+		}
+		enough, began := errors.New("enough"), time.Now()
+		cancel(enough)
+		<-item.Done
+		bubble.Want(t, item.Err, enough)
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// A cutAfterClaim cannot reach the coordinator any more once it has claimed an item, and does not know its place.
+type cutAfterClaim struct {
+	backend.Session
+	b *memory.Backend
+}
+
+func (s cutAfterClaim) Claim(ctx context.Context, line, value, record string, item backend.Member) (backend.Joined, error) {
+	j, err := s.Session.Claim(ctx, line, value, record, item)
+	s.b.Cut()
+	return backend.Joined{Member: j.Member}, err
 }

@@ -70,6 +70,7 @@ func (q *Queue) takeInTurn(ctx context.Context) (item *Item, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(turn.Context(), func() { cancel(context.Cause(turn.Context())) })()
+	context.AfterFunc(ctx, func() { turn.Resign(ctx) }) // while a claim is left: each may take ResignTimeout
 	j := backoff.JitterOf(ctx)
 	var seen *sight
 	for {
