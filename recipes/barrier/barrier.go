@@ -45,9 +45,7 @@ type Barrier struct {
 // The barrier uses the names NAME-arrivals and NAME-open: choose a NAME for which nothing else uses
 // these.
 func New(b backend.Backend, name string, n int, o *elect.Options) *Barrier {
-	br := &Barrier{b: b, name: name, n: n, o: *aBarrier.Options(name, o)}
-	br.o.ID = elect.New(b, name, &br.o).ID() // one for all calls
-	return br
+	return &Barrier{b: b, name: name, n: n, o: *aBarrier.Options(name, o)}
 }
 
 var aBarrier = recipe.Recipe{Package: "barrier", Owner: naming.Barrier}

@@ -43,7 +43,6 @@ type Group struct {
 func New(b backend.Backend, name string, o *elect.Options) *Group {
 	g := &Group{b: b, name: name, o: *aGroup.Options(name, o)}
 	g.e = elect.New(view.Of(b, shared), g.line(), &g.o)
-	g.o.ID = g.e.ID() // the default one differs from call to call
 	g.o.ResignTimeout = cmp.Or(g.o.ResignTimeout, 5*time.Second)
 	g.o.Logger = logs.Or(g.o.Logger)
 	return g

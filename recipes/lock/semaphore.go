@@ -42,10 +42,11 @@ var aSemaphore = recipe.Recipe{Package: "lock", Owner: naming.Semaphore}
 // The semaphore uses the lines NAME-slots and NAME-waiting: choose a NAME for which nothing else
 // uses these. A [Mutex] called NAME is another lock.
 func NewSemaphore(b backend.Backend, name string, n int, o *elect.Options) *Semaphore {
-	slot, turn := aSemaphore.Options(name, o), aSemaphore.Options(name, o)
+	slot := aSemaphore.Options(name, o)
+	turn := *slot
 	turn.Trace = withoutTerm(turn.Trace)
 	s := &Semaphore{name: name, n: n, err: aSemaphore.Check(name, o)}
-	s.turns = elect.New(view.Beside(b, s.holders(), instead), s.waiting(), turn)
+	s.turns = elect.New(view.Beside(b, s.holders(), instead), s.waiting(), &turn)
 	s.slots = elect.New(view.Of(b, func(s backend.Session) backend.Session {
 		return &slotSession{Session: shared(s), n: n}
 	}), s.holders(), slot)

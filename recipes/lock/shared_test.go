@@ -338,3 +338,27 @@ func TestAskedOfOneWhoShares(t *testing.T) {
 		})
 	}
 }
+
+// A handle is one candidate, with one ID, in whatever line it stands.
+func TestOneHandleHasOneID(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		one, two := lock.NewRWMutex(bubble.Client(t, c, "a"), "jobs", nil), lock.NewSemaphore(bubble.Client(t, c, "b"), "jobs", 1, nil)
+		writer, reader := ask(t, one.Lock), ask(t, one.RLock)
+		holder, waiter := ask(t, two.Acquire), ask(t, two.Acquire)
+		for what, lines := range map[string][]string{"a shared lock": {"jobs"}, "a semaphore": {"jobs-slots", "jobs-waiting"}} {
+			ids := make(map[string]bool)
+			for _, line := range lines {
+				for _, m := range c.Members(line) {
+					ids[m.Value] = true
+				}
+			}
+			if len(ids) != 1 {
+				t.Errorf("%s stands in line as %v", what, ids)
+			}
+		}
+		release(t, c, writer)
+		release(t, c, reader)
+		release(t, c, holder)
+		release(t, c, waiter)
+	})
+}

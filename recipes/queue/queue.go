@@ -75,7 +75,6 @@ func New(b backend.Backend, name string, o *Options) *Queue {
 	}
 	q := &Queue{b: b, name: name, limit: o.Limit, o: *aQueue.Options(name, &o.Options)}
 	q.turns = elect.New(b, name+naming.Turn, &q.o)
-	q.o.ID = q.turns.ID() // one for all claims
 	q.err = q.check(o)
 	return q
 }

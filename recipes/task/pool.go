@@ -38,7 +38,6 @@ func NewPool(b backend.Backend, name string, o *elect.Options) *Pool {
 	same := aPool.Options(name, o)
 	p := &Pool{b: b, name: name, err: aPool.Check(name, o)}
 	p.master = elect.New(view.Beside(b, p.workers(), instead), name+naming.Master, same)
-	same.ID = p.master.ID()
 	p.presence = elect.New(view.Of(b, func(s backend.Session) backend.Session {
 		return view.Shared{Session: s, Instead: instead}
 	}), p.workers(), same)

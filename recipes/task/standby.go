@@ -42,7 +42,6 @@ func NewStandby(b backend.Backend, name string, o *elect.Options) *Standby {
 	idle := s.o
 	idle.History = 0 // a turn to look for a task is no term
 	s.idle = elect.New(b, name+naming.Idle, &idle)
-	s.o.ID = s.idle.ID()
 	return s
 }
 

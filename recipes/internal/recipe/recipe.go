@@ -19,13 +19,14 @@ type Recipe struct {
 	History bool
 }
 
-// Options returns a copy of o, which may be nil, whose Trace hears of the recipe under its name, and not of the lines that it
-// consists of.
+// Options returns a copy of o, which may be nil, for all lines that the recipe consists of: with one ID in all of them, and with a
+// Trace that hears of the recipe under its name, and not of the lines.
 func (r Recipe) Options(name string, o *elect.Options) *elect.Options {
 	made := new(elect.Options)
 	if o != nil {
 		*made = *o
 	}
+	made.ID = elect.New(nil, name, made).ID() // the default one differs from election to election
 	if f := made.Trace; f != nil {
 		made.Trace = func(ev trace.Event) {
 			ev.Election, ev.Recipe = name, string(r.Owner)
