@@ -139,8 +139,8 @@ type Session interface {
 	// Remove removes the item m if the member by, which stands in any line, still stands.
 	// The coordinator checks that in the same atomic step; otherwise nothing is removed, and
 	// Remove fails with [ErrNotMember]. It is not an error that m has gone already, if by
-	// stands. Remove fails with [ErrDenied] if m stands and is not pinned. After
-	// [ErrUnavailable] m may have gone: Remove may be repeated.
+	// stands. Remove fails with [ErrDenied] if m stands and is not pinned. If it fails with
+	// [ErrUnavailable], or because ctx or the session has ended, m may have gone: Remove may be repeated.
 	Remove(ctx context.Context, m, by Member) error
 
 	// Free returns the first member of the line items for which no claim stands in the line claims.
@@ -160,11 +160,12 @@ type Session interface {
 
 	// Put writes value, at most [MaxRecord] bytes, if the condition holds, and returns
 	// the record's new version. Otherwise it fails with [ErrVersion] or
-	// [ErrNotMember]. After [ErrUnavailable] the write may have happened: Get tells after a Refresh.
+	// [ErrNotMember]. If it fails with [ErrUnavailable], or because ctx or the session has ended, the
+	// write may have happened: Get tells after a Refresh.
 	Put(ctx context.Context, name string, value []byte, cond *If) (Version, error)
 
 	// Delete removes the record if the condition holds. It is not an error that there
-	// is no record, unless the condition names a version other than [Absent].
+	// is no record, unless the condition names a version other than [Absent]. It fails as Put does.
 	Delete(ctx context.Context, name string, cond *If) error
 
 	// List returns the full names of the records directly under dir, sorted; dir

@@ -36,8 +36,9 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 // [ErrNotFirst]. That can happen although nobody leads, if the member in front belongs to another
 // TryCampaign.
 //
-// It blocks for one to four round trips, depending on how much the driver's Join tells. While the
-// coordinator cannot be reached, it tries on until ctx ends, as Campaign does.
+// It blocks for one to four round trips, depending on how much the driver's Join tells, and for a few more
+// once the fence was raised. While the coordinator cannot be reached, it tries on until ctx ends, as
+// Campaign does.
 func (e *Election) TryCampaign(ctx context.Context) (*Term, error) {
 	return e.campaign(ctx, context.WithoutCancel(ctx), true)
 }

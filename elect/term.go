@@ -333,6 +333,8 @@ func (t *Term) Get(ctx context.Context, record string) (backend.Record, error) {
 // as that of Check does. Only the member counts: if it still stands after the end of [Term.Context], Put succeeds although Check
 // fails.
 //
+// If Put fails with [backend.ErrUnavailable], or because ctx or the session has ended, a write that was under way may have happened.
+//
 // If at is not [backend.Any], the record must also still have that version; [backend.Absent] means
 // that there must be no record. Put blocks for about one round trip, on ZooKeeper for two. Its
 // error matches [errors.ErrUnsupported] if the backend has no records.

@@ -40,7 +40,8 @@ func (h Hold) Get(ctx context.Context, record string) (backend.Record, error) {
 }
 
 // Put writes a record on condition that the hold lasts, in one atomic step of the coordinator; see
-// [elect.Term.Put]. It blocks for a request.
+// [elect.Term.Put]. It blocks for a request. On Kubernetes a write that is under way when the hold ends may be done
+// later, if it is a slot, an item, or something else that several have together; see docs/safety.md.
 func (h Hold) Put(ctx context.Context, record string, value []byte, at backend.Version) (backend.Version, error) {
 	return h.term.Put(ctx, record, value, at)
 }

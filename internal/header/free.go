@@ -10,8 +10,8 @@ import (
 	"github.com/succession-dev/succession/internal/naming"
 )
 
-// CheckFree fails with [backend.ErrInvalid] if the record with that name belongs to an election, a
-// lock, a queue or a group: it is the header, or stands beside it, or lies below it. A record below
+// CheckFree fails with [backend.ErrInvalid] if the record with that name belongs to a line: it is the header,
+// or one that an election keeps beside it, or lies below it. A record below
 // it could be taken for a member, behind which everybody would wait. CheckFree passes over a line
 // that the caller may not read, because the rights for a record are enough to write it. CheckFree
 // blocks for about a round trip for each part of the name, and one more if the coordinator may lag behind.

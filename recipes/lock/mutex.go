@@ -46,9 +46,9 @@ func (m *Mutex) Lock(ctx context.Context) (*Held, error) {
 }
 
 // TryLock is [Mutex.Lock] that does not wait for others: if somebody holds the lock, or waits for
-// it, TryLock returns [ErrLocked] after four round trips at most. If two calls try at the same
-// moment, both may return it. While the coordinator cannot be reached TryLock tries on until ctx
-// ends.
+// it, TryLock returns [ErrLocked] after four round trips at most, or a few more once the fence was
+// raised. If two calls try at the same moment, both may return it. While the coordinator cannot be
+// reached TryLock tries on until ctx ends.
 func (m *Mutex) TryLock(ctx context.Context) (*Held, error) {
 	return try(ctx, m.e)
 }

@@ -14,11 +14,14 @@ var ErrDecode = errors.New("record cannot be decoded")
 
 // A Value is a process's handle on one record. It is safe for concurrent use.
 //
-// A Value writes nothing that belongs to an election, a lock, a queue or a group E: the record E, whose
-// header keeps tokens growing, the records beside it, such as E.fence, and what lies below E/, where it
-// could be taken for a member. It then fails with [backend.ErrInvalid]. To find that out, the first
+// A Value writes nothing that belongs to a line, such as that of an election or a lock E: the record E, whose
+// header keeps tokens growing, what an election keeps beside it, such as E.fence, and what lies below
+// E/, where it could be taken for a member. It then fails with [backend.ErrInvalid]. To find that out, the first
 // write blocks for a few more round trips. A later write blocks for two more if somebody else has
 // written meanwhile.
+//
+// What a recipe keeps in records of its own, such as E-owners of a group, is not looked for: docs/recipes.md has
+// these names, so that you choose others.
 type Value[T any] struct {
 	b     backend.Backend
 	name  string
@@ -64,7 +67,8 @@ func (v *Value[T]) Get(ctx context.Context) (Entry[T], error) {
 
 // Set writes the record, whatever it was before, and returns its new version. It blocks for about
 // a round trip, but see [Value]. It fails with [backend.ErrInvalid] if the encoded value is larger than
-// [backend.MaxRecord]. After [backend.ErrUnavailable] the write may have happened: Get tells.
+// [backend.MaxRecord]. If it fails with [backend.ErrUnavailable], or because ctx or the session has ended, the
+// write may have happened: Get tells.
 func (v *Value[T]) Set(ctx context.Context, value T) (backend.Version, error) {
 	return v.write(ctx, backend.Any, value, false, v.unguarded)
 }
@@ -89,8 +93,9 @@ type Guard interface {
 
 // SetAs is [Value.Set] for a leader, or for the holder of a lock: the coordinator writes only if
 // the leader's member still stands, in one atomic step. Otherwise SetAs fails with
-// [backend.ErrNotMember] or [backend.ErrSessionEnded]. If at is not [backend.Any], the record must also still
-// have that version. The record must be on the same coordinator as the election.
+// [backend.ErrNotMember] or [backend.ErrSessionEnded]. If the session has ended only meanwhile, the
+// write may have happened. If at is not [backend.Any], the record must also still have that
+// version. The record must be on the same coordinator as the election.
 func (v *Value[T]) SetAs(ctx context.Context, g Guard, at backend.Version, value T) (backend.Version, error) {
 	return v.write(ctx, at, value, true, func(ctx context.Context, _ backend.Session, b []byte, at backend.Version) (backend.Version, error) {
 		return g.Put(ctx, v.name, b, at)
