@@ -155,19 +155,23 @@ func Changed(s backend.Session, name string, after backend.Version) func(context
 
 // Onward keeps one who follows something from going back: the server of the next session may lag behind what
 // the last one has shown, deletions too. The zero value has been shown nothing.
-type Onward struct{ session <-chan struct{} } // the Done of the session whose reads show nothing earlier
+type Onward struct {
+	shown     <-chan struct{} // the Done of the session that has shown last
+	refreshed <-chan struct{} // and of the one that was refreshed
+}
 
-// Shows reports whether the change that s has just shown is no step back. If it may be one, Shows refreshes s and returns
-// false; the caller looks again. So the first change in each new session costs a Refresh.
-func (o *Onward) Shows(ctx context.Context, s backend.Session) (bool, error) {
-	sure := o.session == nil || o.session == s.Done()
-	if !sure {
-		if err := s.Refresh(ctx); err != nil {
-			return false, err
+// Shows reports whether the change that s has just shown is no step back. If it may be one, because s is new, or seemsBack
+// says so, Shows refreshes s and returns false; the caller looks again. It does so once in a session.
+func (o *Onward) Shows(ctx context.Context, s backend.Session, seemsBack bool) (bool, error) {
+	if o.shown != nil && (seemsBack || o.shown != s.Done()) && o.refreshed != s.Done() {
+		err := s.Refresh(ctx)
+		if err == nil {
+			o.refreshed = s.Done()
 		}
+		return false, err
 	}
-	o.session = s.Done()
-	return sure, nil
+	o.shown = s.Done()
+	return true, nil
 }
 
 // Until calls try until try is done, or fails with an error that does not pass by itself (passing

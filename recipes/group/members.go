@@ -98,7 +98,7 @@ func (g *Group) follow(ctx context.Context, tell func(backend.Line) error) error
 		if err != nil || seen != nil && kit.SameMembers(line, *seen) {
 			return false, err
 		}
-		if ok, err := onward.Shows(ctx, s); !ok {
+		if ok, err := onward.Shows(ctx, s, false); !ok {
 			return false, err
 		}
 		if err = tell(line); err == nil {

@@ -22,6 +22,7 @@ import (
 func (v *Value[T]) Follow(ctx context.Context) iter.Seq2[Entry[T], error] {
 	return func(yield func(Entry[T], error) bool) {
 		var last backend.Version // 0 is no record's version
+		newest := backend.Absent // the largest version that was seen, also of a record that was deleted since
 		var onward again.Onward
 		j := backoff.JitterOf(ctx)
 		err := again.Until(ctx, again.Passing, func() (enough bool, err error) {
@@ -33,10 +34,10 @@ func (v *Value[T]) Follow(ctx context.Context) iter.Seq2[Entry[T], error] {
 			if err != nil || r.Version == 0 { // there was no change for a session time
 				return false, err
 			}
-			if ok, err := onward.Shows(ctx, s); !ok {
+			if ok, err := onward.Shows(ctx, s, r.Version <= newest); !ok {
 				return false, err
 			}
-			last = r.Version
+			last, newest = r.Version, max(newest, r.Version)
 			e, err := v.decode(r)
 			return !yield(e, err), nil
 		})
