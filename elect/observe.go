@@ -20,7 +20,12 @@ type Candidate struct {
 	ID       string `json:"id"`
 	Value    string `json:"value,omitempty"`
 	Key      string `json:"key"`
-	Token    uint64 `json:"token"` // of its term, should it lead
+	// Token is that of its term, should it lead. If the fence is raised while it leads, Token grows with the fence, and its
+	// own [Term] keeps the token that it has.
+	Token uint64 `json:"token"`
+	// Position says where it stands in the coordinator's log. Whatever becomes of the fence, another member with the same Key has
+	// another Position.
+	Position uint64 `json:"position"`
 	Priority int    `json:"priority,omitempty"`
 	Site     string `json:"site,omitempty"`
 	// NotReady says why this candidate is not ready; empty if it has not said so. Only
@@ -87,7 +92,7 @@ func stateOf(line header.Line) (State, []Candidate) {
 	for i, m := range line.Members {
 		says := value.Parse(m.Value)
 		all[i] = Candidate{
-			ID: says.ID, Value: says.Text, Key: m.Key, Token: line.Token(m),
+			ID: says.ID, Value: says.Text, Key: m.Key, Token: line.Token(m), Position: m.Position,
 			Priority: says.Priority, Site: says.Site, Pinned: m.Pinned,
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/operate"
+	virtual "github.com/succession-dev/succession/internal/rig/bubble"
 	"github.com/succession-dev/succession/memory"
 )
 
@@ -280,6 +281,43 @@ func TestRaiseFence(t *testing.T) {
 			term.Resign(t.Context())
 		}
 	})
+}
+
+// A fence that is raised in a term raises the token that others see, and takes away nothing that they know of the leader.
+func TestRaiseFenceInATerm(t *testing.T) {
+	for name, acknowledges := range map[string]string{"acknowledged before": "before", "acknowledged after": "after", "not acknowledged": "never"} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, c *memory.Coordinator) {
+				b := client(t, c, "a")
+				e, op := elect.New(b, "reports", nil), operate.New(b, "reports", "")
+				earlier := virtual.Must[*elect.Term](t)(e.Campaign(t.Context()))
+				if err := errors.Join(earlier.Acknowledge(t.Context()), earlier.Resign(t.Context())); err != nil {
+					t.Fatal(err)
+				}
+				term := virtual.Must[*elect.Term](t)(e.Campaign(t.Context()))
+				defer term.Resign(t.Context())
+				acknowledge := func(when string) {
+					if acknowledges == when {
+						if err := term.Acknowledge(t.Context()); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				acknowledge("before")
+				was := virtual.Must[elect.Leader](t)(e.Leader(t.Context()))
+				if err := op.RaiseFence(t.Context(), 5000); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				acknowledge("after")
+				want := was
+				want.Token, want.Acknowledged = 5000+was.Position, acknowledges != "never"
+				if now := virtual.Must[elect.Leader](t)(e.Leader(t.Context())); now != want {
+					t.Errorf("the leader is shown as %+v, want %+v", now, want)
+				}
+			})
+		})
+	}
 }
 
 func TestGuardedPut(t *testing.T) {

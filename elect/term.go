@@ -32,8 +32,9 @@ type Term struct {
 	cancel context.CancelCauseFunc
 
 	began time.Time
-	gate  uint64       // the gate in the header when the term began: it had gone by then
-	alive atomic.Int64 // the newest Deadline while the session lived, as a time since began
+	gate  uint64        // the gate in the header when the term began: it had gone by then
+	alive atomic.Int64  // the newest Deadline while the session lived, as a time since began
+	shown atomic.Uint64 // what others see as the token: larger than token if the fence was raised since
 
 	watching sync.WaitGroup
 	deadline *clock.Timer // a time.Timer fires late after a suspension
@@ -253,10 +254,11 @@ func (t *Term) heed(p *backend.Place) error {
 		t.e.o.Logger.Warn("the header cannot be understood: whoever asks to resign, or pauses, is not heard", "token", t.token, "err", err)
 		return err
 	}
+	t.shown.Store(max(t.token, p.Token))
 	h := t.st.noted
-	asked := t.token <= h.Resign && h.Resign <= max(t.token, p.Token)
+	asked := t.token <= h.Resign && h.Resign <= t.shown.Load()
 	if t.m.Shared { // the tokens between are those of others that are first too
-		asked = asked && (h.Resign == t.token || h.Resign == p.Token)
+		asked = asked && (h.Resign == t.token || h.Resign == t.shown.Load())
 	}
 	if !asked && (h.Choice.Gate == 0 || h.Choice.Gate == t.gate) {
 		return nil
@@ -314,8 +316,9 @@ func (r *refused) As(target any) bool {
 // stands. It fails, and then ends the term, as Put does. It blocks for about two round trips.
 func (t *Term) Acknowledge(ctx context.Context) error {
 	return t.guarded(header.Update(ctx, t.s, t.e.name, t.m, func(h *header.Header) bool {
-		done := h.Acknowledged == t.token
-		h.Acknowledged = t.token
+		token := max(t.token, t.shown.Load())
+		done := h.Acknowledged == token
+		h.Acknowledged = token
 		return !done
 	}))
 }

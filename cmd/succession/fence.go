@@ -29,7 +29,8 @@ coordinator, give the largest token that was ever seen.
 N is at most 2^62 = 4611686018427387904, so that no token is too large for a database. A fence
 is never lowered: look at N twice.
 
-A leader that was elected before keeps the token that it has.
+A leader that was elected before keeps the token that it has. The other commands show the
+larger one that it would get now, and "resign --token" wants that.
 
 With -o json it prints an object with the election, and above, which is N.`,
 		Example: `  succession fence reports --at-least 81604378626`,

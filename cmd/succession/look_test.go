@@ -331,6 +331,26 @@ func testResignOfOneThatDoesNotHear(t *testing.T) {
 	}
 }
 
+// A leader whose token grows, because the fence is raised, has not resigned.
+func TestResignWhileTheFenceIsRaised(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		url, _, _ := standing(t, "other")
+		told := make(chan int)
+		go func() {
+			code, stdout, stderr := here("--url", url, "resign", "reports", "--wait", "5s")
+			t.Log(stdout, stderr)
+			told <- code
+		}()
+		time.Sleep(time.Second)
+		if code, _, stderr := here("--url", url, "fence", "reports", "--at-least", "5000"); code != 0 {
+			t.Errorf("fence: exit code %d, %s", code, stderr)
+		}
+		if code := <-told; code != ui.ExitTimeout {
+			t.Errorf("resign: exit code %d, want %d", code, ui.ExitTimeout)
+		}
+	})
+}
+
 // A gate does not lead: it is not the next one.
 func TestResignBeforeAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

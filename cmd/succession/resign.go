@@ -11,6 +11,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
+	"github.com/succession-dev/succession/cmd/succession/internal/page"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/operate"
@@ -32,7 +33,8 @@ The leader's log and the history say who has asked, and the --reason.
 With --to the candidate with that id or key is to lead next: those of this project that
 stand in front of it go to the end of the line. The wish lapses when --wait is over. Nobody
 is asked if no candidate, or not the one of --to, is ready. With --token nobody is asked
-unless that term still leads, so that a request that comes late does no harm.
+unless that term still leads, so that a request that comes late does no harm. After
+"succession fence" it is the token that "succession leader -o json" shows.
 
 Exit codes: 0 it has resigned; 1 nobody led, or another than --token; 124 it still led after --wait, and is still
 asked to resign; 125 it could not be asked, as nobody can while the election is paused.
@@ -106,7 +108,7 @@ func successor(ctx context.Context, e *elect.Election, old elect.Leader, wait ti
 		if err != nil {
 			return elect.State{}, err
 		}
-		if (s.Leader.Key != old.Key || s.Leader.Token != old.Token) && wanted(s) {
+		if !page.SameTerm(s.Leader, old) && wanted(s) {
 			return s, nil
 		}
 	}

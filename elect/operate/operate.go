@@ -46,7 +46,7 @@ func New(b backend.Backend, name, by string) *Operator {
 
 // RaiseFence makes every later token of this election larger than floor. It is needed after the
 // coordinator was rebuilt or restored, because tokens then fall. It never makes tokens smaller. A
-// leader that was elected before keeps its token.
+// leader that was elected before keeps its token: observers, and [ResignOptions], know it by the one that it would get now.
 //
 // The fence is kept when the election is deleted: it also stands in a record named like
 // the election with ".fence" at the end. RaiseFence blocks for about five round trips.

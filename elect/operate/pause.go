@@ -54,7 +54,7 @@ func (op *Operator) Pause(ctx context.Context, reason string) (elect.Candidate, 
 		}
 		return elect.Candidate{}, err
 	}
-	return elect.Candidate{ID: op.by, Value: reason, Key: g.m.Key, Token: g.token, Pinned: true}, g.toHead(ctx)
+	return elect.Candidate{ID: op.by, Value: reason, Key: g.m.Key, Token: g.token, Position: g.m.Position, Pinned: true}, g.toHead(ctx)
 }
 
 // mayPause returns the line of the election, or why the election cannot be paused.

@@ -20,7 +20,8 @@ import (
 type ResignOptions struct {
 	// Token names the term that is meant: if another term leads by now, nobody is asked, and the
 	// error is [ErrOtherLeader]. So a request that comes late, or twice, never ends the term of the
-	// next leader. Zero means the present term.
+	// next leader. Tokens grow with the fence: if it was raised since, read the leader's from [elect.Election.State]. Zero means
+	// the present term.
 	Token uint64
 	// To is the ID or the key of the candidate that is to lead next. The candidates of this package that
 	// stand in front of it give way, and go to the end of the line. Those of other libraries lead first. The

@@ -122,6 +122,11 @@ func raise(to uint64) change {
 		if h.Fence >= to {
 			return false, nil
 		}
+		// The member that has acknowledged has done so also under the token that it has from now on.
+		if n, err := Of(*h); err == nil && n.Acknowledged > h.Fence {
+			n.Acknowledged += to - h.Fence
+			*h = n.Stored()
+		}
 		h.Fence = to
 		return true, nil
 	}

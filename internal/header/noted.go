@@ -16,7 +16,7 @@ type Header struct {
 	Sealed string
 	Needs  string
 	// Acknowledged is the token of the newest term whose leader has said that its work
-	// has begun.
+	// has begun. It is raised with the fence.
 	Acknowledged uint64
 	// Resign is the token of the newest term whose leader has been asked to
 	// resign. No leader obeys a larger number than its own token.

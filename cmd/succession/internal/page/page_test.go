@@ -17,6 +17,7 @@ import (
 
 	"github.com/succession-dev/succession/cmd/succession/internal/page"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/recipes/barrier"
@@ -97,6 +98,25 @@ func TestFollows(t *testing.T) {
 		v.sees("the next leader", func() bool { return v.detail.Leader != nil && v.detail.Leader.ID == "web-2" })
 		v.sees("the next leader in the list", func() bool { return v.rows["app/reports"].Who == "web-2" && v.rows["app/reports"].Token == "2" })
 		if terms := v.detail.Terms; len(terms) != 2 || terms[0].To == 0 || terms[0].To < terms[0].From || terms[1].ID != "web-2" || terms[1].Before {
+			t.Errorf("the terms are %+v", terms)
+		}
+	})
+}
+
+// A fence that is raised in a term makes its token larger, and begins no other term.
+func TestFenceRaisedInATerm(t *testing.T) {
+	inBubble(t, page.Options{}, func(t *testing.T, c *memory.Coordinator, s *page.Server) {
+		candidate(t, c, "reports", "web-1")
+		v := visit(t, s, "reports")
+		v.sees("a leader", func() bool { return v.rows["reports"].Token == "1" && len(v.detail.Terms) == 1 })
+		time.Sleep(time.Minute)
+		b := c.Client("operator")
+		defer b.Close()
+		if err := operate.New(b, "reports", "").RaiseFence(t.Context(), 5000); err != nil {
+			t.Fatal(err)
+		}
+		v.sees("the larger token", func() bool { return v.rows["reports"].Token == "5001" && v.detail.Leader.Token == "5001" })
+		if terms := v.detail.Terms; len(terms) != 1 || terms[0].To != 0 {
 			t.Errorf("the terms are %+v", terms)
 		}
 	})

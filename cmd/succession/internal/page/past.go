@@ -38,7 +38,8 @@ type past struct {
 type notes struct {
 	first   time.Duration // when it was seen first
 	events  []history.Event
-	doubted uint64 // a token smaller than an earlier one that was seen once
+	leader  elect.Leader // of the newest term in events
+	doubted uint64       // a token smaller than an earlier one that was seen once
 }
 
 func newPast() *past { return &past{begin: time.Now(), of: make(map[string]*notes)} }
@@ -64,7 +65,7 @@ func (p *past) saw(election string, now elect.State, asked bool) {
 		// tokens have fallen.
 		n.doubted = l.Token
 		return
-	case last.Kind == history.Won && last.Token == l.Token:
+	case last.Kind == history.Won && SameTerm(n.leader, l):
 		if asked {
 			n.events[len(n.events)-1].Why = "asked to resign"
 		}
@@ -75,6 +76,7 @@ func (p *past) saw(election string, now elect.State, asked bool) {
 		n.note(history.Event{At: at, Kind: history.Ended, Election: election, Candidate: last.Candidate, Token: last.Token, Why: last.Why})
 	}
 	if !now.Vacant() && l.Token != last.Token {
+		n.leader = l
 		n.note(history.Event{At: at, Kind: history.Won, Election: election, Candidate: ui.Clip(nameOf(l.Candidate)), Token: l.Token})
 	}
 }
@@ -82,6 +84,12 @@ func (p *past) saw(election string, now elect.State, asked bool) {
 // note adds an event, and drops the oldest if there are too many.
 func (n *notes) note(e history.Event) {
 	n.events = append(slices.Clone(n.events[max(0, len(n.events)-maxEvents+1):]), e)
+}
+
+// SameTerm reports whether both lead by the same term. A token grows while its term lasts if the fence is raised, and a move to another
+// coordinator gives a leader another place with the same token.
+func SameTerm(a, b elect.Leader) bool {
+	return a.Token == b.Token || a.Key == b.Key && a.Position == b.Position
 }
 
 // nameOf returns who it is; foreign candidates need not say so.

@@ -90,7 +90,7 @@ type head struct {
 
 // note takes the newest first member.
 func (h *head) note(l header.Line, now elect.State) {
-	if h.read && (h.now.Leader.Token != now.Leader.Token || h.now.Vacant() != now.Vacant()) {
+	if h.read && (!SameTerm(h.now.Leader, now.Leader) || h.now.Vacant() != now.Vacant()) {
 		h.since = time.Now()
 	}
 	h.line, h.now, h.read, h.err = l, now, true, nil
@@ -216,7 +216,7 @@ func (h *head) state() (string, mood) {
 		return fmt.Sprintf("flaps: %d terms in %d min", h.flapping(), flapSpan/time.Minute), bad
 	case h.now.Vacant() && last != nil:
 		s += "; last: " + last.ID
-		if last.Why == elect.ErrResigned.Error() && h.line.Header.Acknowledged != last.Token {
+		if last.Why == elect.ErrResigned.Error() && h.line.Header.Acknowledged < last.Token {
 			return "free; last: " + last.ID, quiet // a lock, or a job that is done
 		}
 	case h.unready != 0 && len(h.line.Members) > 0 && h.unready == h.line.Members[0].Position:
