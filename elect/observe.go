@@ -17,9 +17,9 @@ import (
 
 // A Candidate is a member of the line, as an observer sees it.
 type Candidate struct {
-	ID       string `json:"id"`
-	Value    string `json:"value,omitempty"`
-	Key      string `json:"key"`
+	ID    string `json:"id"`
+	Value string `json:"value,omitempty"`
+	Key   string `json:"key"`
 	// Token is that of its term, should it lead. If the fence is raised while it leads, Token grows with the fence, and its
 	// own [Term] keeps the token that it has.
 	Token uint64 `json:"token"`
@@ -35,6 +35,9 @@ type Candidate struct {
 	// pause or of a migration, or it was restored from a backup without its session. Nobody behind
 	// it leads.
 	Pinned bool `json:"pinned,omitempty"`
+	// Shared says that this member waits only for those in front that are not shared: several can hold a shared lock at once, or be
+	// in a group.
+	Shared bool `json:"shared,omitempty"`
 }
 
 // A Leader is the candidate that leads. The zero Leader is nobody.
@@ -93,7 +96,7 @@ func stateOf(line header.Line) (State, []Candidate) {
 		says := value.Parse(m.Value)
 		all[i] = Candidate{
 			ID: says.ID, Value: says.Text, Key: m.Key, Token: line.Token(m), Position: m.Position,
-			Priority: says.Priority, Site: says.Site, Pinned: m.Pinned,
+			Priority: says.Priority, Site: says.Site, Pinned: m.Pinned, Shared: m.Shared,
 		}
 	}
 	s := State{MovedTo: line.Header.Sealed}

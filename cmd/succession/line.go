@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
@@ -25,6 +26,8 @@ func newLine(g *connect.Flags) *cobra.Command {
          acknowledged  first in line, and said that it took up its work
          waiting       waits for the one in front of it; or nobody leads, as the election
                        has moved from here, or is about to be paused or to move here
+         present       in a line of which several can hold at once, such as that of a shared
+                       lock, of slots, or of a group: it holds, or is there
          not ready     waits, and gives way when it comes first: the reason follows
          pinned        stands for ever: nobody behind it leads
          paused        the same, by "succession pause": the reason follows
@@ -79,13 +82,14 @@ func placesOf(now elect.State, line []elect.Candidate) []place {
 			p.Acknowledged = now.Leader.Acknowledged
 		}
 		p.Paused = now.Paused && c == now.Gate
-		p.State = p.state(i == 0 && !now.Vacant())
+		present := c.Shared && !now.Vacant() && kit.Awaited(i, func(i int) bool { return line[i].Shared }) < 0
+		p.State = p.state(i == 0 && !now.Vacant(), present)
 		places[i] = p
 	}
 	return places
 }
 
-func (p place) state(leads bool) string {
+func (p place) state(leads, present bool) string {
 	switch {
 	case p.Paused:
 		return "paused"
@@ -93,6 +97,8 @@ func (p place) state(leads bool) string {
 		return "pinned"
 	case p.NotReady != "":
 		return "not ready"
+	case present:
+		return "present"
 	case !leads:
 		return "waiting"
 	case p.Acknowledged:

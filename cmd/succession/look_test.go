@@ -232,7 +232,7 @@ func TestStateOf(t *testing.T) {
 		{false, place{member: member{Pinned: true}}, "pinned"},
 		{false, place{member: member{NotReady: "no disk"}}, "not ready"},
 	} {
-		if got := tt.p.state(tt.first); got != tt.want {
+		if got := tt.p.state(tt.first, false); got != tt.want {
 			t.Errorf("the state of %+v, first %t, is %q, want %q", tt.p, tt.first, got, tt.want)
 		}
 	}
@@ -328,6 +328,34 @@ func testResignOfOneThatDoesNotHear(t *testing.T) {
 	code, _, stderr = here("--url", url, "resign", "reports", "--wait", "5s")
 	if code != ui.ExitNobody || !strings.Contains(stderr, "for ever") {
 		t.Errorf("pinned: exit code %d, standard error %q", code, stderr)
+	}
+}
+
+// Several hold a shared lock at once. None of them waits, and whoever wants it alone waits for all of them.
+func TestLineOfWhoShare(t *testing.T) {
+	url, c := inMemory(t)
+	b := c.Client("others")
+	defer b.Close()
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, join := range []func(context.Context, string, string, string) (backend.Joined, error){s.JoinShared, s.JoinShared, s.Join, s.JoinShared} {
+		if _, err := join(t.Context(), "reports", fmt.Sprint(id), ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code, stdout, stderr := here("--url", url, "line", "reports", "-o", "json")
+	var places []place
+	if err := json.Unmarshal([]byte(stdout), &places); err != nil || code != 0 {
+		t.Fatalf("exit code %d, %v, %s%s", code, err, stdout, stderr)
+	}
+	var got []string
+	for _, p := range places {
+		got = append(got, p.State)
+	}
+	if want := []string{"present", "present", "waiting", "waiting"}; !slices.Equal(got, want) {
+		t.Errorf("those in line are %q, want %q", got, want)
 	}
 }
 

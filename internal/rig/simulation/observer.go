@@ -140,7 +140,7 @@ func (w *world) state(s *side, name string, line []backend.Member, tag string) e
 		return elect.State{MovedTo: h.Sealed}
 	}
 	token := h.Fence + line[0].Position
-	first := elect.Candidate{Key: tag + line[0].Key, Token: token, Position: line[0].Position, Pinned: line[0].Pinned}
+	first := elect.Candidate{Key: tag + line[0].Key, Token: token, Position: line[0].Position, Pinned: line[0].Pinned, Shared: line[0].Shared}
 	first.ID, first.Value = owner(line[0])
 	for _, c := range w.candidates {
 		if c.name == first.ID {

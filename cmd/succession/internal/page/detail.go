@@ -102,7 +102,7 @@ func (o *observer) describe(ctx context.Context, r recipe, lines map[string]back
 		return nil, err
 	}
 	if r.kind != kindElection {
-		d.Tables = append(d.Tables, presentTable(r.kind, l.Members, all))
+		d.Tables = append(d.Tables, presentTable(r.kind, all))
 		if r.kind == kindSemaphore {
 			return d, d.waiting(ctx, b, "Waiting for a slot", r.name+naming.Waiting)
 		}

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
@@ -44,12 +43,12 @@ func lineTable(title, empty string, all []elect.Candidate, state func(i int) str
 }
 
 // presentTable returns the table of those who stand in a line of which several can be first.
-func presentTable(k kind, members []backend.Member, all []elect.Candidate) table {
+func presentTable(k kind, all []elect.Candidate) table {
 	return lineTable("Present", "Nobody is here.", all, func(i int) string {
 		switch {
 		case k == kindItems:
 			return "stands"
-		case kit.Awaited(i, func(i int) bool { return members[i].Shared }) >= 0:
+		case kit.Awaited(i, func(i int) bool { return all[i].Shared }) >= 0:
 			return "waits"
 		}
 		return "present"
@@ -65,7 +64,7 @@ func electionTable(line header.Line, now elect.State, all []elect.Candidate) tab
 	}
 	for i, l := range all {
 		// A key that the page cannot show as it is cannot be named by it.
-		if i > 0 && !l.Pinned && !line.Members[i].Shared && l.NotReady == "" && ui.Visible(l.Key) == l.Key {
+		if i > 0 && !l.Pinned && !l.Shared && l.NotReady == "" && ui.Visible(l.Key) == l.Key {
 			t.To[i] = l.Key
 		}
 	}
@@ -106,7 +105,7 @@ func standingOf(line header.Line, now elect.State, all []elect.Candidate, i int)
 		return "pinned"
 	case l.NotReady != "":
 		return "not ready: " + l.NotReady
-	case line.Members[i].Shared:
+	case l.Shared:
 		return "waits, shared"
 	}
 	return "waits"
