@@ -103,6 +103,34 @@ func TestConformanceFails(t *testing.T) {
 	}
 }
 
+// That a rule has failed counts more than that the report could not be written, and both are told.
+func TestConformanceFailsWithoutReport(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "report.json", "in the way"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := here("--url", localURL(t), "conformance", "--latency", "1ns", "--rule", "L3.leave", "--report", dir)
+	if judged(t, stdout) && (code != ui.ExitNonconforming || !strings.Contains(stderr, "succession: --report: ")) {
+		t.Errorf("exit code %d, want %d; standard error\n%s", code, ui.ExitNonconforming, stderr)
+	}
+}
+
+// An earlier report stays until there is another.
+func TestConformanceKeepsReport(t *testing.T) {
+	dir := t.TempDir()
+	earlier := filepath.Join(dir, "report.json")
+	if err := os.WriteFile(earlier, []byte("earlier"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := here("--url", "local:/dev/null/nowhere", "conformance", "--rule", "L3.leave", "--report", dir); code != ui.ExitFailed {
+		t.Errorf("exit code %d, %s", code, stderr)
+	}
+	all, err := os.ReadDir(dir)
+	if now, _ := os.ReadFile(earlier); string(now) != "earlier" || len(all) != 1 {
+		t.Errorf("the folder has %v, %v, and the report is %q", all, err, now)
+	}
+}
+
 func TestConformanceRefuses(t *testing.T) {
 	url := localURL(t)
 	for _, tt := range []struct{ args, says string }{

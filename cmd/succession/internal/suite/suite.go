@@ -58,6 +58,7 @@ hits the suite's own clients and elections only:
   sever    resets each connection of a client as soon as it carries a request
   hide     resets a client's connections, and lets it make no other for a while
   kill     the same, for good
+  bytes    breaks nothing: counts what passes between a client and the servers
   process  starts this command again as a candidate, and stops, continues and kills it
   remove   deletes a member from the line, as an operator may
   drop     deletes an election as a whole
@@ -81,7 +82,7 @@ failed; 125 too little was found out: the coordinator could not be reached, no r
 exercised, or more than one in twenty was not judged, and more than one in all.
 
 With -o json each rule is one object on a line, as soon as it is done, and the last
-line is an object with the key "summary".`,
+line is an object with the key "summary". With --histories each history is one object.`,
 		Example: `  succession conformance --url zookeeper://zk1:2181,zk2:2181/app
   succession conformance --url 'etcd://h1:2379/?ttl=2s' --faults all --report report
   succession conformance --rule 'L3*' --rule G8
@@ -128,10 +129,7 @@ line is an object with the key "summary".`,
 				return s.histories(ctx, g, view)
 			}
 			report, err := s.run(ctx, g, view)
-			if err != nil {
-				return err
-			}
-			return verdict(ctx, report)
+			return verdict(ctx, report, err)
 		})
 	}
 	return cmd
@@ -163,14 +161,17 @@ func faultNames() string {
 }
 
 // run exercises the rules, clears up, and writes the report to its folder, if one is
-// named.
+// named. It returns the report, if there is one, also with an error.
 func (s *suite) run(ctx context.Context, g *connect.Flags, view *view) (_ *conformance.Report, err error) {
 	var report *os.File
 	if s.report != "" { // before the work, which may take minutes
 		if report, err = createReport(s.report); err != nil {
 			return nil, fmt.Errorf("--report: %w", err)
 		}
-		defer report.Close()
+		defer func() {
+			report.Close()
+			os.Remove(report.Name())
+		}()
 	}
 	t, err := s.open(ctx, g)
 	if err != nil {
@@ -234,13 +235,10 @@ func (s *suite) histories(ctx context.Context, g *connect.Flags, view *view) err
 	for _, h := range all {
 		fits = view.history(h) && fits
 	}
-	switch {
-	case err != nil:
-		return err
-	case !fits:
-		return &ui.ExitError{Code: ui.ExitNonconforming}
+	if err = errors.Join(err, view.wrong); !fits {
+		return &ui.ExitError{Code: ui.ExitNonconforming, Err: err}
 	}
-	return view.wrong
+	return err
 }
 
 // ended returns how a recording has ended that failed with err, and whose clearing up failed with left. Whoever interrupts is told of
@@ -255,30 +253,40 @@ func ended(ctx context.Context, err, left error) error {
 	return context.Cause(ctx)
 }
 
+const unfinished = ".new" // ends the name of a report until that is whole
+
+// createReport creates the file of the report in dir, beside an earlier one, which stays until [writeReport].
 func createReport(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	return os.Create(filepath.Join(dir, "report.json"))
+	return os.Create(filepath.Join(dir, "report.json"+unfinished))
 }
 
 func writeReport(f *os.File, r *conformance.Report) error {
 	enc := json.NewEncoder(f)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
-	if err := errors.Join(enc.Encode(r), f.Close()); err != nil {
+	err := errors.Join(enc.Encode(r), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), strings.TrimSuffix(f.Name(), unfinished))
+	}
+	if err != nil {
 		return fmt.Errorf("--report: %w", err)
 	}
 	return nil
 }
 
-// verdict is the command's result.
-func verdict(ctx context.Context, r *conformance.Report) error {
+// verdict is the command's result, after a run with this report, if it came to one, and err. That a rule has failed counts more than
+// what went wrong besides.
+func verdict(ctx context.Context, r *conformance.Report, err error) error {
 	switch {
+	case r != nil && r.Count(conformance.Failed) > 0:
+		return &ui.ExitError{Code: ui.ExitNonconforming, Err: err}
+	case err != nil:
+		return err
 	case r.Invalid != "":
 		return errors.New(r.Invalid)
-	case r.Count(conformance.Failed) > 0:
-		return &ui.ExitError{Code: ui.ExitNonconforming}
 	case r.Interrupted:
 		return context.Cause(ctx)
 	}
