@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -44,7 +45,8 @@ func newPut(g *connect.Flags) *cobra.Command {
 		Use:   "put [--limit N] NAME VALUE...",
 		Short: "Put items at the end of a queue",
 		Long: `Put each VALUE at the end of the queue NAME, in this order, or where VALUE is "-" each
-line of standard input as it comes. Write "--" before a VALUE that begins with a hyphen.
+line of standard input as it comes, without the newline at its end. Write "--" before a VALUE
+that begins with a hyphen.
 
 With --limit it puts none where N items stand in the queue, those that are taken
 included. All who put must give the same N.
@@ -122,20 +124,27 @@ func eachLine(ctx context.Context, in io.Reader) func(f func(string) error) erro
 	return func(f func(string) error) error {
 		lines, failed := make(chan string), make(chan error, 1)
 		go func() { // it may wait for input until the process ends
-			s := bufio.NewScanner(in)
-			s.Buffer(nil, maxLine)
-			for s.Scan() {
-				select {
-				case lines <- s.Text():
-				case <-ctx.Done():
-					return
+			r := bufio.NewReaderSize(in, maxLine)
+			for {
+				line, err := r.ReadSlice('\n')
+				if err == nil || err == io.EOF && len(line) > 0 { // after another error the rest is no line
+					select {
+					case lines <- strings.TrimSuffix(string(line), "\n"):
+					case <-ctx.Done():
+						return
+					}
 				}
+				switch err {
+				case nil:
+					continue
+				case io.EOF:
+					err = nil
+				case bufio.ErrBufferFull:
+					err = fmt.Errorf("a line is too long for an item, which has at most %d bytes", queue.MaxValue)
+				}
+				failed <- err
+				return
 			}
-			err := s.Err()
-			if errors.Is(err, bufio.ErrTooLong) {
-				err = fmt.Errorf("a line is too long for an item, which has at most %d bytes", queue.MaxValue)
-			}
-			failed <- err
 		}()
 		for {
 			select {

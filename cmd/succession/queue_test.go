@@ -4,7 +4,9 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/iotest"
 
 	"golang.org/x/sys/unix"
 
@@ -80,6 +83,31 @@ func TestTakeExitCodes(t *testing.T) {
 				t.Errorf("the items %s are left, want %s", left, tt.left)
 			}
 		})
+	}
+}
+
+// A line that was not read to its end, because of an error, is no item.
+func TestLinesOfInput(t *testing.T) {
+	for _, tt := range []struct {
+		in   io.Reader
+		want []string
+		err  string
+	}{
+		{strings.NewReader("a\nb\n"), []string{"a", "b"}, ""},
+		{strings.NewReader("a\n\nb"), []string{"a", "", "b"}, ""},
+		{strings.NewReader("a\r\nb\r"), []string{"a\r", "b\r"}, ""},
+		{strings.NewReader(""), nil, ""},
+		{io.MultiReader(strings.NewReader("a\nb"), iotest.ErrReader(errors.New("broken"))), []string{"a"}, "standard input: broken"},
+		{strings.NewReader("a\n" + strings.Repeat("x", maxLine) + "\nb\n"), []string{"a"}, "standard input: a line is too long"},
+	} {
+		var got []string
+		err := eachLine(t.Context(), tt.in)(func(line string) error {
+			got = append(got, line)
+			return nil
+		})
+		if !slices.Equal(got, tt.want) || (err == nil) != (tt.err == "") || err != nil && !strings.HasPrefix(err.Error(), tt.err) {
+			t.Errorf("got %.80q, %v; want %q, %s", got, err, tt.want, tt.err)
+		}
 	}
 }
 
