@@ -312,47 +312,33 @@ func TestReadinessCosts(t *testing.T) {
 // What a leader says of itself says nothing of the next one, nor of a line in which nobody stands any more: neither where the coordinator
 // tells all at once, nor where it tells one line at a time.
 func TestNotReadyIsOfOneLeader(t *testing.T) {
-	for name, b := range map[string]func(backend.Backend) backend.Backend{
-		"all at once":        func(b backend.Backend) backend.Backend { return b },
-		"one line at a time": func(b backend.Backend) backend.Backend { return oneByOne{b, ""} },
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := memory.New(nil)
-				m := c.Client("page")
-				s := page.New(b(m), page.Options{})
-				t.Cleanup(func() {
-					s.Close()
-					m.Close()
-				})
-				run, end := context.WithCancel(t.Context())
-				cold := c.Client("cold")
-				ended := make(chan struct{})
-				go func() {
-					defer close(ended)
-					o := elect.Options{ID: "cold", Ready: func(context.Context) error { return errors.New("the cache is cold") }}
-					elect.New(cold, "reports", &o).Run(run, func(ctx context.Context, _ *elect.Term) error {
-						<-ctx.Done()
-						return nil
-					})
-				}()
-				v := visit(t, s, "reports")
-				v.sees("that it is not ready", func() bool { return v.rows["reports"].State == "leads, not ready" })
-				leave := candidate(t, c, "reports", "warm")
-				v.sees("the next leader", func() bool { return v.rows["reports"].Who == "warm" })
-				if r := v.rows["reports"]; r.State != "leads" || r.Mood != "good" {
-					t.Errorf("the next leader is %+v", r)
-				}
-				leave()
-				v.sees("that it is not ready", func() bool { return v.rows["reports"].State == "leads, not ready" })
-				end()
-				<-ended
-				cold.Close()
-				v.sees("that nobody leads", func() bool { return v.rows["reports"].Who == "" })
-				if r := v.rows["reports"]; r.State != "nobody leads" {
-					t.Errorf("where nobody leads the state is %q", r.State)
-				}
+	inBubbles(t, page.Options{}, func(t *testing.T, c *memory.Coordinator, s *page.Server) {
+		run, end := context.WithCancel(t.Context())
+		cold := c.Client("cold")
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			o := elect.Options{ID: "cold", Ready: func(context.Context) error { return errors.New("the cache is cold") }}
+			elect.New(cold, "reports", &o).Run(run, func(ctx context.Context, _ *elect.Term) error {
+				<-ctx.Done()
+				return nil
 			})
-		})
-	}
+		}()
+		v := visit(t, s, "reports")
+		v.sees("that it is not ready", func() bool { return v.rows["reports"].State == "leads, not ready" })
+		leave := candidate(t, c, "reports", "warm")
+		v.sees("the next leader", func() bool { return v.rows["reports"].Who == "warm" })
+		if r := v.rows["reports"]; r.State != "leads" || r.Mood != "good" {
+			t.Errorf("the next leader is %+v", r)
+		}
+		leave()
+		v.sees("that it is not ready", func() bool { return v.rows["reports"].State == "leads, not ready" })
+		end()
+		<-ended
+		cold.Close()
+		v.sees("that nobody leads", func() bool { return v.rows["reports"].Who == "" })
+		if r := v.rows["reports"]; r.State != "nobody leads" {
+			t.Errorf("where nobody leads the state is %q", r.State)
+		}
+	})
 }

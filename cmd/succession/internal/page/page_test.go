@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/page"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/operate"
@@ -31,10 +32,24 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // inBubble runs f in virtual time, with a coordinator and the page of its elections.
 func inBubble(t *testing.T, o page.Options, f func(t *testing.T, c *memory.Coordinator, s *page.Server)) {
 	t.Helper()
+	inBubbleOf(t, func(b backend.Backend) backend.Backend { return b }, o, f)
+}
+
+// inBubbles is inBubble where the coordinator tells of all lines at once, and where it tells of one at a time.
+func inBubbles(t *testing.T, o page.Options, f func(t *testing.T, c *memory.Coordinator, s *page.Server)) {
+	t.Run("all at once", func(t *testing.T) { inBubble(t, o, f) })
+	t.Run("one line at a time", func(t *testing.T) {
+		inBubbleOf(t, func(b backend.Backend) backend.Backend { return oneByOne{b, ""} }, o, f)
+	})
+}
+
+// inBubbleOf is inBubble with the backend that of makes of the page's.
+func inBubbleOf(t *testing.T, of func(backend.Backend) backend.Backend, o page.Options, f func(t *testing.T, c *memory.Coordinator, s *page.Server)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := memory.New(nil)
 		b := c.Client("page")
-		s := page.New(b, o)
+		s := page.New(of(b), o)
 		t.Cleanup(func() {
 			s.Close()
 			b.Close()

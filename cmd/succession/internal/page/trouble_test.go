@@ -34,7 +34,7 @@ func leads(t *testing.T, c *memory.Coordinator, name string, o elect.Options, ki
 // Trouble is what somebody has to look at, and nothing else is: an election whose candidates have all gone, also before
 // the page was opened; one that flaps; a leader that cannot work. What is free because a leader was done is none.
 func TestTrouble(t *testing.T) {
-	inBubble(t, page.Options{}, func(t *testing.T, c *memory.Coordinator, s *page.Server) {
+	inBubbles(t, page.Options{Names: []string{"gone", "nightly"}}, func(t *testing.T, c *memory.Coordinator, s *page.Server) {
 		leads(t, c, "gone", elect.Options{ID: "gone-1", History: 10}, true)
 		leads(t, c, "nightly", elect.Options{ID: "cron-1", History: 10}, false)
 		stands(t, c, "cold", elect.Options{ID: "web-1", Ready: func(context.Context) error { return errors.New("the cache is cold") }})

@@ -361,7 +361,7 @@ func (w *watcher) listed(lines map[string]int, more int) []string {
 	return names
 }
 
-// read reads the head of one line. It fails if the coordinator did not answer.
+// read reads the head of one line, and what the records beside it tell. It fails if the coordinator did not answer.
 func (w *watcher) read(ctx context.Context, s backend.Session, name string) error {
 	if strings.HasSuffix(name, naming.Marks) {
 		return nil
@@ -371,21 +371,34 @@ func (w *watcher) read(ctx context.Context, s backend.Session, name string) erro
 	if err == nil {
 		h, err = header.Of(l.Header)
 	}
+	var first uint64 // its position, if it is not ready
 	if err == nil && len(l.Members) > 0 && h.Choice.Readiness {
-		first, why := l.Members[0].Position, ""
+		var why string
+		first = l.Members[0].Position
 		why, err = within(ctx, func(ctx context.Context) (string, error) { return unready.Why(ctx, s, name, first) })
 		if why == "" {
 			first = 0
 		}
-		w.tell(name, backend.Record{Version: backend.Absent}, first)
+	}
+	told := backend.Record{Version: backend.Absent}
+	if beside := naming.OfElection(name, naming.History); err == nil && beside != "" {
+		var r backend.Record
+		r, err = within(ctx, func(ctx context.Context) (backend.Record, error) { return s.Get(ctx, beside) })
+		switch {
+		case err == nil:
+			told = r
+		case !unanswered(err): // the line is shown without its history
+			err = nil
+		}
 	}
 	if err == nil {
+		w.tell(name, told, first)
 		w.saw(name, l, false)
 	}
 	if err == nil || ctx.Err() != nil {
 		return nil
 	}
-	if errors.Is(err, backend.ErrUnavailable) || errors.Is(err, backend.ErrSessionEnded) {
+	if unanswered(err) {
 		return err
 	}
 	w.unreadable(name, err)
