@@ -33,7 +33,14 @@ before that, and raise the fence after it.
 
 Only Consul and PostgreSQL tell such members from others.
 
-Exit codes: 0 there are none, or they were removed; 1 there are some; 125 failed.`,
+Exit codes: 0 there are none, or they were removed; 1 there are some; 125 failed.
+
+With -o json it prints an array of objects, or nothing if it failed before it knew of any line:
+
+  line     the line
+  key      its place, as the coordinator names it
+  value    what it says of itself
+  removed  whether it was removed`,
 		Example: `  succession ghosts
   succession ghosts --remove reports`,
 	}
@@ -46,14 +53,10 @@ Exit codes: 0 there are none, or they were removed; 1 there are some; 125 failed
 				return err
 			}
 			found, err := ghostsOf(ctx, s, names, *remove)
-			switch {
-			case errors.Is(err, errors.ErrUnsupported):
+			if errors.Is(err, errors.ErrUnsupported) {
 				return fmt.Errorf("%s cannot tell members that no session has joined from others: %w", g.Coordinator(), err)
-			case *out == ui.AsJSON:
-				err = errors.Join(ui.PrintJSON(cmd.OutOrStdout(), found), err)
-			case len(found) > 0:
-				err = errors.Join(printGhosts(cmd.OutOrStdout(), found), err)
 			}
+			err = errors.Join(printGhosts(cmd.OutOrStdout(), *out, found), err)
 			if err == nil && len(found) > 0 && !*remove {
 				err = ui.Exitf(ui.ExitRefused, "%s stand%s in line that no session has joined: \"succession ghosts --remove\" removes them", ui.Count(len(found), "member"), third(len(found)))
 			}
@@ -129,7 +132,14 @@ func hasItems(line string) bool {
 	return slices.ContainsFunc(naming.Table, func(r naming.Row) bool { return r.Use == naming.Items && strings.HasSuffix(line, r.Suffix) })
 }
 
-func printGhosts(w io.Writer, all []ghost) error {
+// printGhosts prints them all, of which nil says that it is not known whether there are any.
+func printGhosts(w io.Writer, as ui.Format, all []ghost) error {
+	switch {
+	case all == nil || as != ui.AsJSON && len(all) == 0:
+		return nil
+	case as == ui.AsJSON:
+		return ui.PrintJSON(w, all)
+	}
 	t := ui.NewTable(w, "LINE", "KEY", "VALUE", "STATE")
 	for _, m := range all {
 		state := "stands"

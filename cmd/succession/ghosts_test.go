@@ -3,12 +3,15 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
@@ -75,5 +78,28 @@ func TestGhosts(t *testing.T) {
 	code, _, stderr := here("--url", memory, "ghosts")
 	if code != 125 || !strings.Contains(stderr, "cannot tell") {
 		t.Errorf("on a coordinator that cannot tell: exit code %d, %q", code, stderr)
+	}
+}
+
+// unlisted knows which members no session has joined, and lists no lines.
+type unlisted struct{ backend.Session }
+
+func (unlisted) Imported(context.Context, string) ([]backend.Member, error) { return nil, nil }
+
+func (unlisted) Lines(context.Context) (map[string]int, error) { return nil, backend.ErrDenied }
+
+// Where it is not known whether there are any, nothing is printed that says so.
+func TestGhostsUnknown(t *testing.T) {
+	_, s, _ := standing(t, "web-1")
+	for _, tt := range []struct {
+		names []string
+		err   error
+		want  string
+	}{{nil, backend.ErrDenied, ""}, {[]string{"reports"}, nil, "[]\n"}} {
+		var out strings.Builder
+		found, err := ghostsOf(t.Context(), unlisted{s}, tt.names, false)
+		if !errors.Is(err, tt.err) || printGhosts(&out, ui.AsJSON, found) != nil || out.String() != tt.want {
+			t.Errorf("of %q: %v, and %q is printed; want %q", tt.names, err, &out, tt.want)
+		}
 	}
 }

@@ -4,10 +4,16 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/succession-dev/succession"
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/recipes/lock"
 )
@@ -54,4 +60,63 @@ func TestList(t *testing.T) {
 	if _, stdout, _ := here("--url", url, "ls"); !strings.HasPrefix(stdout, "NAME ") || !strings.Contains(stdout, "reports") {
 		t.Errorf("the table is\n%s", stdout)
 	}
+}
+
+// What programs read is whole, however long an id is; a table has its beginning.
+func TestListWithLongID(t *testing.T) {
+	id := strings.Repeat("x", 600)
+	url, _, _ := standing(t, id)
+	if code, stdout, stderr := here("--url", url, "ls", "-o", "json"); code != 0 || !strings.Contains(stdout, `"leader":"`+id+`"`) {
+		t.Errorf("exit code %d; %s%s", code, stdout, stderr)
+	}
+	if code, stdout, stderr := here("--url", url, "ls"); code != 0 || strings.Contains(stdout, id) || !strings.Contains(stdout, "600 bytes in all") {
+		t.Errorf("exit code %d; %s%s", code, stdout, stderr)
+	}
+}
+
+func TestListTakesNoArguments(t *testing.T) {
+	if code, _, stderr := here("--url", localURL(t), "ls", "reports"); code != 125 || !strings.Contains(stderr, "takes no arguments") {
+		t.Errorf("exit code %d; %s", code, stderr)
+	}
+}
+
+// until takes what is written, and fails at the first word of these.
+type until struct {
+	words []string
+	found string
+}
+
+func (u *until) Write(p []byte) (int, error) {
+	for _, word := range u.words {
+		if strings.Contains(string(p), word) {
+			u.found = word
+			return 0, errors.New("enough")
+		}
+	}
+	return len(p), nil
+}
+
+// However many lines there are, ls --watch tells of all.
+func TestListWatchesAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		url, s, _ := standing(t, "web-1")
+		for i := range 10_000 {
+			if _, err := s.Put(t.Context(), fmt.Sprintf("many/%05d", i), backend.Header{Fence: 1}.Encode(), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		out, ended := until{words: []string{"reports: ", "late: "}}, make(chan struct{})
+		go func() {
+			defer close(ended)
+			execute([]string{"--url", url, "ls", "--watch"}, &out, io.Discard)
+		}()
+		time.Sleep(5 * time.Minute)
+		if _, err := s.Join(t.Context(), "late", "web-1", ""); err != nil { // so that it ends in any case
+			t.Fatal(err)
+		}
+		<-ended
+		if out.found != "reports: " {
+			t.Errorf("of the last of many lines nothing was told before %q", out.found)
+		}
+	})
 }

@@ -24,7 +24,8 @@ type table struct {
 	key    []string       // of each candidate, once it has joined
 	seen   []bool         // its joining has been printed
 	gone   []bool
-	leader int // who leads, from 1; 0 for nobody
+	leader int  // who leads, from 1; 0 for nobody
+	lost   bool // one has joined again
 
 	left   time.Time // when the last leader began to leave
 	tokens []uint64
@@ -57,6 +58,7 @@ func (t *table) add(s step) {
 	i := s.who - 1
 	switch s.Kind {
 	case trace.Joined:
+		t.lost = t.lost || t.key[i] != ""
 		t.key[i] = s.Member.Key
 		t.who[s.Member.Key] = s.who
 	case trace.Waiting:
@@ -150,7 +152,7 @@ func (t *table) sum() error {
 		}
 	}
 	switch {
-	case len(t.tokens) != len(t.key):
+	case t.lost || len(t.tokens) != len(t.key):
 		return fmt.Errorf("%s, but %s: a session was lost meanwhile; run the demo again", ui.Count(len(t.key), "candidate"), ui.Count(len(t.tokens), "leader"))
 	case t.woken != t.exits:
 		return fmt.Errorf("%s woke %s: each must wake one; please report this", ui.Count(t.exits, "exit"), ui.Count(t.woken, "candidate"))

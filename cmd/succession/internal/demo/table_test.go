@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect/trace"
 )
@@ -15,6 +16,9 @@ func TestTableAccuses(t *testing.T) {
 	}
 	leaves := func(who int) step { return step{Event: trace.Event{Kind: trace.Ended}, who: who} }
 	wakes := func(who int) step { return step{Event: trace.Event{Kind: woken}, who: who} }
+	joins := func(who int, key string) step {
+		return step{Event: trace.Event{Kind: trace.Joined, Member: backend.Member{Key: key}}, who: who}
+	}
 	for _, tt := range []struct {
 		name  string
 		steps []step
@@ -22,6 +26,7 @@ func TestTableAccuses(t *testing.T) {
 	}{
 		{"tokens fall", []step{leads(1, 2), leaves(1), wakes(2), leads(2, 1)}, "tokens must grow"},
 		{"a herd", []step{leads(1, 1), leaves(1), wakes(2), wakes(2), leads(2, 2)}, "each must wake one"},
+		{"one joins again", []step{joins(1, "a"), joins(2, "b"), leads(1, 1), joins(2, "c"), leaves(1), leads(2, 3)}, "a session was lost"},
 		{"one never led", []step{leads(1, 1)}, "a session was lost"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -47,7 +47,7 @@ With -o json it prints one object a line:
 		Example: `  succession ls
   succession ls -o json | jq -r 'select(.trouble).name'
   succession ls --watch`,
-		Args:              cobra.NoArgs,
+		Args:              ui.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	watch := cmd.Flags().Bool("watch", false, "go on, and print each change")
@@ -179,8 +179,9 @@ func printRows(to io.Writer, as ui.Format, rows []row) error {
 	return t.Flush()
 }
 
-// print prints each change, until ctx ends.
+// print prints each change of a line, however many there are, until ctx ends.
 func (w *watcher) print(ctx context.Context, to io.Writer, as ui.Format) error {
+	w.most = math.MaxInt
 	defer w.looks.need()()
 	for seq := uint64(0); ; {
 		bell := w.bell.next()
@@ -195,7 +196,7 @@ func (w *watcher) print(ctx context.Context, to io.Writer, as ui.Format) error {
 		} else {
 			for _, r := range rows {
 				who := cmp.Or(r.Who, "nobody")
-				if _, err := fmt.Fprintf(to, "%s  %s: %s, %s, %d in line\n", time.Now().Format(time.TimeOnly), r.Name, ui.Visible(who), ui.Visible(r.State), r.Stand); err != nil {
+				if _, err := fmt.Fprintf(to, "%s  %s: %s, %s, %d in line\n", time.Now().Format(time.TimeOnly), r.Name, ui.Visible(ui.Clip(who)), ui.Visible(ui.Clip(r.State)), r.Stand); err != nil {
 					return err
 				}
 			}

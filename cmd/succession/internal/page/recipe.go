@@ -172,7 +172,7 @@ func (r recipe) row(heads map[string]*head) row {
 		out.State = fmt.Sprintf("%d wait", stand(1))
 	}
 	if h := heads[lines[0]]; h != nil && h.err != nil {
-		out.State, out.Mood = ui.Clip(ui.OneLine(h.err.Error())), bad
+		out.State, out.Mood = ui.OneLine(h.err.Error()), bad
 	}
 	return out
 }
@@ -182,7 +182,7 @@ func rowOf(name string, h *head) row {
 	r := row{Name: name, Line: name, Kind: kindElection, Stand: h.stand, Mood: quiet}
 	switch {
 	case h.err != nil:
-		r.State, r.Mood = ui.Clip(ui.OneLine(h.err.Error())), bad
+		r.State, r.Mood = ui.OneLine(h.err.Error()), bad
 	case !h.read:
 		r.State = "being read"
 	case h.shared:
@@ -196,7 +196,6 @@ func rowOf(name string, h *head) row {
 		r.State, r.Mood = h.state()
 		r.Since = h.began()
 	}
-	r.Who, r.State = ui.Clip(r.Who), ui.Clip(r.State)
 	return r
 }
 

@@ -529,10 +529,14 @@ func millis(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// fill adds to l what is not about single rows. The caller holds w.mu.
+// fill adds to l what is not about single rows, and cuts the rows to what a page has room for. The caller holds w.mu.
 func (w *watcher) fill(l list, now listedAt) list {
 	if l.Rows == nil {
 		l.Rows = []row{} // null is no list
+	}
+	for i := range l.Rows {
+		r := &l.Rows[i]
+		r.Who, r.State = ui.Clip(r.Who), ui.Clip(r.State)
 	}
 	l.More, l.Ready, l.Lost = w.more, now.ready, now.lost
 	slices.SortFunc(l.Rows, func(a, b row) int {
