@@ -131,9 +131,10 @@ type Session interface {
 	// embeds kit.NoItems.
 
 	// Append adds an item with the given value at the end of the line, and returns it (law
-	// L10). A line that does not exist comes into being. Append does not try again if its answer is
-	// lost. So if it fails with [ErrUnavailable], or because ctx or the session has ended, the item
-	// may stand, or come to stand: give each item a value of its own to find out.
+	// L10). If somebody has removed the item meanwhile, the Position may be 0. A line that does
+	// not exist comes into being. Append does not try again if its answer is lost. So if it
+	// fails with [ErrUnavailable], or because ctx or the session has ended, the item may stand,
+	// or come to stand: give each item a value of its own to find out.
 	Append(ctx context.Context, line, value string) (Member, error)
 
 	// Remove removes the item m if the member by, which stands in any line, still stands.

@@ -134,7 +134,11 @@ func (p *Pool) submit(ctx context.Context, name, value string, tried bool) (id u
 		}
 		tried = true
 		item, err := s.Append(ctx, p.todo(), name+"\n"+value)
-		id = item.Position
+		if id = item.Position; err == nil && id == 0 { // a worker has run it already
+			if id, err = p.submitted(ctx, s, name); err == nil && id == 0 {
+				err = fmt.Errorf("task: the task %s of %s has been run, and its result was forgotten before its ID was known", name, p.name)
+			}
+		}
 		return itemless(err)
 	})
 	return id, err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/rig/bubble"
+	"github.com/succession-dev/succession/internal/view"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/recipes/task"
 )
@@ -428,5 +429,52 @@ func TestSubmitAgain(t *testing.T) {
 		_, err := cr.pool.Submit(ctx, strings.Repeat("x", task.MaxValue+1))
 		bubble.Want(t, err, backend.ErrInvalid)
 		bubble.Must[uint64](t)(cr.pool.Submit(ctx, strings.Repeat("x", task.MaxValue)))
+	})
+}
+
+// A slow session sees where an item stands only when the item has gone, as may happen on ZooKeeper.
+type slow struct {
+	backend.Session
+	gone func(backend.Member)
+}
+
+func (s slow) Append(ctx context.Context, line, value string) (backend.Member, error) {
+	m, err := s.Session.Append(ctx, line, value)
+	if err == nil {
+		err = s.Gone(ctx, m)
+	}
+	s.gone(m)
+	m.Position = 0
+	return m, err
+}
+
+// The ID of a task is known also if a worker has run it before its client could see where it stands.
+func TestRunBeforeItsIDIsKnown(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		cr, ctx := newCrew(t, c), t.Context()
+		a := cr.works("a")
+		forget := false
+		p := task.NewPool(view.Of(cr.client, func(s backend.Session) backend.Session {
+			return slow{s, func(m backend.Member) {
+				if forget {
+					ok(t, cr.pool.Forget(ctx, m.Position))
+				}
+			}}
+		}), "jobs", nil)
+		for name, submit := range map[string]func() (uint64, error){
+			"x": func() (uint64, error) { return p.Submit(ctx, "x") },
+			"y": func() (uint64, error) { return p.SubmitAs(ctx, "y", "y") },
+		} {
+			if id := bubble.Must[uint64](t)(submit()); id == 0 {
+				t.Errorf("the ID of %s is 0", name)
+			} else {
+				cr.result(id, "done "+name)
+			}
+		}
+		forget = true
+		if id, err := p.Submit(ctx, "z"); err == nil {
+			t.Errorf("the ID of a task whose result was forgotten is %d", id)
+		}
+		a.ends(t)
 	})
 }
