@@ -136,9 +136,10 @@
 // This backend does not know of two kinds of records whether they go with E. The first is a record
 // that only leaders of From alone have written. Cutover and Finish name such records beside E, such
 // as E-position, and fail until [Options] Carry or Leave says what to do with them. At the top
-// level of a coordinator, where records cannot be listed, they find only E-position. The second is
-// a record that is written without a guard. It stays on From, because nobody can know which such
-// write there is the last.
+// level of a coordinator, where records cannot be listed, they find only E-position. If E is the
+// line of a task, such as bus-run-orders, they also find its records, bus-position/orders and
+// bus-tasks/orders. The second is a record that is written without a guard. It stays on From,
+// because nobody can know which such write there is the last.
 //
 // If a record could not be carried over, because a right was missing or From could not be reached,
 // Finish does it, where it is sure that no client of To alone has written or deleted the record since.

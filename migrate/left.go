@@ -22,23 +22,27 @@ import (
 // are named, and a person decides.
 
 // beside returns the records on From whose names begin with the election's name and a hyphen or a
-// dot, and that are not known to move. It leaves out those of another election with a longer name.
-// If records cannot be listed, as at the top level or without the right, it finds only E-position,
-// the name that package elect proposes.
+// dot, and those of the task whose line the election is, if they are not known to move. It leaves
+// out those of another election with a longer name. If records cannot be listed, as at the top level
+// or without the right, it finds only those of a task and E-position, the name that package elect
+// proposes.
 func (v *view) beside(ctx context.Context, election string, known along.Guarded) (names []string, err error) {
 	from := v.on[protocol.From]
-	all := []string{election + naming.Positions}
+	all := append(naming.OfTask(election), election+naming.Positions)
 	if dir := path.Dir(election); dir != "." {
 		listed, err := from.List(ctx, dir)
 		if err != nil && !errors.Is(err, backend.ErrDenied) && !errors.Is(err, errors.ErrUnsupported) {
 			return nil, err
 		}
-		all = append(all, listed...)
+		for _, name := range listed {
+			if rest, begins := strings.CutPrefix(name, election); begins && rest != "" && (rest[0] == '-' || rest[0] == '.') {
+				all = append(all, name)
+			}
+		}
 	}
 	slices.Sort(all)
 	for _, name := range slices.Compact(all) {
-		rest, begins := strings.CutPrefix(name, election)
-		if !begins || rest == "" || rest[0] != '-' && rest[0] != '.' || known.Has(name) || backend.CheckName(name) != nil {
+		if known.Has(name) || backend.CheckName(name) != nil {
 			continue
 		}
 		if _, _, kept := naming.Kept(name); kept {
@@ -64,6 +68,9 @@ func (v *view) beside(ctx context.Context, election string, known along.Guarded)
 
 // others reports whether the record stands beside another election, whose name begins like this one's.
 func (v *view) others(ctx context.Context, election, name string) (bool, error) {
+	if !strings.HasPrefix(name, election) { // it is that of a task
+		return false, nil
+	}
 	for i := len(election) + 1; i < len(name); i++ {
 		if name[i] != '-' && name[i] != '.' {
 			continue

@@ -1,7 +1,9 @@
 package migrate_test
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +11,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/migrate"
+	"github.com/succession-dev/succession/recipes/task"
 )
 
 // writes has somebody write a record on one side, on no condition.
@@ -184,5 +187,59 @@ func TestRecordsOfOthersBeside(t *testing.T) {
 			t.Error(err)
 		}
 		w.readsOf(deep+".state", onNew, "2")
+	})
+}
+
+// The names of a task's records do not begin with that of its line. Those that no leader with both has written are named too.
+func TestRecordsOfATask(t *testing.T) {
+	const line, tasks, position = "bus-run-orders", "bus-tasks/orders", "bus-position/orders"
+	inWorld(t, func(w *world) {
+		enough := errors.New("enough")
+		standby := func(mode string) (s *task.Standby, end func()) {
+			b, _ := w.backend(mode, mode)
+			return task.NewStandby(b, "bus", nil), func() { b.Close() }
+		}
+		check := func(want error, errs ...error) {
+			t.Helper()
+			if err := errors.Join(errs...); !errors.Is(err, want) {
+				t.Fatal(err)
+			}
+		}
+		of := func(f step) step {
+			return func(ctx context.Context, _ string) (migrate.Status, error) { return f(ctx, line) }
+		}
+
+		old, end := standby(onOld)
+		check(nil, old.Configure(w.ctx, "orders", "fast"), old.Start(w.ctx, "orders"))
+		check(enough, old.Hot(w.ctx, "orders", func(ctx context.Context, r *task.Run) error {
+			return cmp.Or(r.Commit(ctx, 7), enough)
+		}))
+		check(nil, old.Stop(w.ctx, "orders"))
+		end()
+
+		op, _ := w.operator(onBoth)
+		defer op.Close()
+		w.do(of(op.Begin), migrate.Begun)
+		both, end := standby(onBoth)
+		ctx, stop := context.WithCancelCause(w.ctx)
+		ended := make(chan error)
+		go func() { ended <- both.Hot(ctx, "orders", func(context.Context, *task.Run) error { return nil }) }()
+		w.until("a machine is first on both", time.Minute, func() bool { return len(w.c[1].Members(line)) == 2 })
+		w.refuses(of(op.Cutover), migrate.ErrRefused, position, tasks)
+		w.do(of(w.chooses([]string{position, tasks}, false).Cutover), migrate.Moved)
+		stop(enough)
+		check(enough, <-ended)
+		end()
+		w.do(of(op.Finish), migrate.Moved)
+
+		next, end := standby(onNew)
+		defer end()
+		check(nil, next.Start(w.ctx, "orders"))
+		check(enough, next.Hot(w.ctx, "orders", func(_ context.Context, r *task.Run) error {
+			if r.Position() != 7 || r.Config() != "fast" {
+				t.Errorf("on the new coordinator the run begins at %d, with %q", r.Position(), r.Config())
+			}
+			return enough
+		}))
 	})
 }

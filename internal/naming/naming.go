@@ -184,6 +184,17 @@ func OfElection(election, suffix string) string {
 	return election + suffix
 }
 
+// OfTask returns the names of the records of a standby's task, if the line may be that of the machines
+// which run it. A name such as a-run-b-run-c may be that of two tasks.
+func OfTask(line string) (records []string) {
+	for at := range line {
+		if task, is := strings.CutPrefix(line[at:], Run); is && at > 0 && task != "" && !strings.Contains(task, "/") {
+			records = append(records, line[:at]+Tasks+"/"+task, line[:at]+Positions+"/"+task)
+		}
+	}
+	return records
+}
+
 // Kept reports whether the name is one that an election, a migration or package spread keeps something under, and of which election
 // (or, for a migration's note, of which record). No election has such a name: both would write there.
 func Kept(name string) (of string, by Owner, kept bool) {

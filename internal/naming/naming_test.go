@@ -94,3 +94,17 @@ func TestBeside(t *testing.T) {
 		}
 	}
 }
+
+// A line may be that of a task wherever -run- stands in its name; a task is one segment.
+func TestOfTask(t *testing.T) {
+	for line, want := range map[string]string{
+		"bus-run-orders":   "bus-tasks/orders bus-position/orders",
+		"a/bus-run-orders": "a/bus-tasks/orders a/bus-position/orders",
+		"a-run-b-run-c":    "a-tasks/b-run-c a-position/b-run-c a-run-b-tasks/c a-run-b-position/c",
+		"a-run-b/c":        "", "-run-a": "", "a-run-": "", "reports": "",
+	} {
+		if got := strings.Join(OfTask(line), " "); got != want {
+			t.Errorf("the line %q is that of a task with %q, want %q", line, got, want)
+		}
+	}
+}

@@ -45,6 +45,12 @@
 // A position is a number. If a number is not enough, it can have a text beside it
 // ([Run.CommitText]), such as the file of a log with an offset.
 //
+// A task goes through a migration (package migrate) as an election does: begin that of each line,
+// bus-run-orders and bus-idle here. The position moves with the line. The record of what the
+// console has said does not move by itself: the cutover names it, and carries it over if it is told
+// to; otherwise call Configure and Start again on the new coordinator. A pool does not go through a
+// migration.
+//
 // In requests: to begin a run costs an election, a read of the task's record and then a watch on
 // it, and a read and a write of the position. A commit costs one write, Start three requests and
 // Stop two. A machine that stands by, hot or cold, has one watch, on the member just in front. Only
