@@ -2,6 +2,7 @@ package task_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -476,5 +477,29 @@ func TestRunBeforeItsIDIsKnown(t *testing.T) {
 			t.Errorf("the ID of a task whose result was forgotten is %d", id)
 		}
 		a.ends(t)
+	})
+}
+
+// A refusing session may not write assignments.
+type refusing struct{ backend.Session }
+
+func (s refusing) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
+	if strings.HasPrefix(name, "jobs-assigned/") {
+		return 0, backend.ErrDenied
+	}
+	return s.Session.Put(ctx, name, value, cond)
+}
+
+// A master that may not assign tasks ends its worker with that error, which is not that of a context: nobody has cancelled one.
+func TestMasterIsRefused(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		cr := newCrew(t, c)
+		a := cr.worksOn("a", func(s backend.Session) backend.Session { return refusing{s} })
+		cr.submit("x")
+		err := <-a.err
+		bubble.Want(t, err, backend.ErrDenied)
+		if errors.Is(err, context.Canceled) {
+			t.Errorf("nobody has cancelled anything, and Work has ended with: %v", err)
+		}
 	})
 }

@@ -60,20 +60,23 @@ func (p *Pool) Work(ctx context.Context, fn func(context.Context, *Task) (string
 	if fn == nil {
 		return errNoFunction("Work")
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	working, cancel := context.WithCancelCause(ctx) // until it fails as the master
 	ended := make(chan struct{})
 	defer func() { <-ended }()
 	defer cancel(nil)
 	go func() {
 		defer close(ended)
-		cancel(p.master.Run(ctx, p.lead))
+		cancel(p.master.Run(working, p.lead))
 	}()
 	for {
-		t, err := p.presence.Campaign(ctx)
-		if err != nil {
-			return err
+		t, err := p.presence.Campaign(working)
+		if err == nil {
+			err = p.serve(working, t, fn)
 		}
-		if err := p.serve(ctx, t, fn); err != nil {
+		switch {
+		case err != nil && working.Err() != nil && ctx.Err() == nil:
+			return context.Cause(working)
+		case err != nil:
 			return err
 		}
 	}
