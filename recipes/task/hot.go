@@ -81,8 +81,9 @@ func (s *Standby) lead(ctx context.Context, t *elect.Term, task string, waits bo
 		case r.Check() != nil:
 		case err == nil:
 			err = s.finish(alive, r)
-		default:
+		case !replaced(t, err):
 			r.failed(alive, err)
+			return err // also if the run was lost meanwhile, or is to end
 		}
 	}
 	return outcome(ctx, alive, t, err)
