@@ -132,7 +132,7 @@ var Table = []Row{
 	{Standby, Idle, Line, "", "machines that are cold"},
 	{Standby, Tasks, Record, "/TASK", "whether a task is to run"},
 	{Standby, Positions, Record, "/TASK", "how far a task has come"},
-	{Standby, News, Record, "", "that a task was started or stopped"},
+	{Standby, News, Record, "", "that a task was started"},
 }
 
 // At returns the name of what follows suffix and is called by a position.

@@ -60,6 +60,8 @@ func (b *Barrier) record() string { return b.name + naming.Open }
 // Wait blocks until n participants are present, this call among them. Then it leaves the line and
 // returns nil, so the next call waits for the next round.
 //
+// No barrier opens while an operator has paused its line, NAME-arrivals: Wait waits.
+//
 // If the session ends before the barrier has opened, Wait joins the line again, at the end. If the
 // barrier had already opened with this call, Wait finds that out and returns nil. While the
 // coordinator cannot be reached, Wait waits. If hundreds have passed the barrier by the time it is

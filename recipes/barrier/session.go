@@ -12,6 +12,7 @@ import (
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/view"
+	"github.com/succession-dev/succession/recipes/internal/recipe"
 )
 
 // errCounted says that the barrier has opened with a member that this call has lost.
@@ -78,7 +79,7 @@ func (s *session) look(ctx context.Context, m backend.Member) (backend.Place, er
 	case s.round != nil:
 		return p, nil
 	case !p.First:
-		return p, foreign(p.Ahead)
+		return p, s.behind(ctx, p.Ahead)
 	}
 	open, err := s.open(ctx)
 	if err != nil {
@@ -116,7 +117,7 @@ func (s *session) look(ctx context.Context, m backend.Member) (backend.Place, er
 			r[part.id] = o.Position
 		}
 	}
-	if len(r) < s.n {
+	if _, other := recipe.In(*s.line); len(r) < s.n || recipe.Paused(*s.line, other) {
 		return backend.Place{Ahead: m, Header: p.Header}, nil
 	}
 	opened := open.with(r, s.line.Members).encode()
@@ -142,7 +143,7 @@ func (s *session) agrees(m backend.Member) error {
 	for _, front := range s.line.Members[:i] {
 		switch o, ok := partOf(front); {
 		case !ok:
-			return foreign(front)
+			return aBarrier.Misused(s.b.name, &front)
 		case o.n != s.n:
 			return fmt.Errorf("barrier: %w number of participants of %s: %d, and %s, which stands in front, says %d; all must give the same", backend.ErrInvalid, s.b.name, s.n, front.Key, o.n)
 		}
@@ -150,8 +151,18 @@ func (s *session) agrees(m backend.Member) error {
 	return nil
 }
 
-func foreign(o backend.Member) error {
-	return fmt.Errorf("barrier: %w line %s: %s stands in it, which waits for no barrier; give the barrier a name beside which nothing else uses that line", backend.ErrInvalid, o.Line, o.Key)
+// behind has the participant wait for ahead, which is the gate of a pause. It fails if somebody stands in the line who does not
+// belong there.
+func (s *session) behind(ctx context.Context, ahead backend.Member) error {
+	l, err := s.Line(ctx, ahead.Line)
+	if err != nil {
+		return err
+	}
+	if _, other := recipe.In(l); other != nil && !recipe.Paused(l, other) {
+		return aBarrier.Misused(s.b.name, other)
+	}
+	s.front, s.line = &ahead, nil
+	return nil
 }
 
 // Join returns no place, because Ahead has to find that out. If the call may have joined before, its

@@ -66,11 +66,6 @@ func (g *Group) session(ctx context.Context) (backend.Session, error) {
 	return g.b.Session(ctx)
 }
 
-// misused says that something else uses the line of the members.
-func (g *Group) misused(err error) error {
-	return fmt.Errorf("group: %w group %s: its line %s is used for an election or a lock; give the group a name beside which nothing else uses it: %w", backend.ErrInvalid, g.name, g.line(), err)
-}
-
 // Join makes this process a member of the group. The caller must call [Presence.Leave] on what it
 // gets, also after the presence was lost. Once Join has returned, ctx has no effect on it. Each
 // call joins as another member.
@@ -78,7 +73,8 @@ func (g *Group) misused(err error) error {
 // Join blocks for about two round trips: one request to join, and one for the list of values. Where
 // joining does not tell the place, it takes two more. If there are values, Join reads the line to
 // see which of their members have died, and deletes up to sixteen values of such members, with a
-// request for each. While the coordinator cannot be reached, Join tries on until ctx ends.
+// request for each. While the coordinator cannot be reached, or an operator has paused the line
+// NAME-members, Join tries on until ctx ends.
 //
 // It fails with [backend.ErrInvalid] if others use the line for something else, such as an
 // election, and with [errors.ErrUnsupported] where the backend has no shared members.
@@ -86,10 +82,7 @@ func (g *Group) Join(ctx context.Context) (*Presence, error) {
 	if err := aGroup.Check(g.name, &g.o); err != nil {
 		return nil, err
 	}
-	t, err := g.e.TryCampaign(ctx)
-	if errors.Is(err, elect.ErrNotFirst) {
-		err = g.misused(err)
-	}
+	t, err := aGroup.Join(ctx, g.b, g.name, g.e)
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package group
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 
 	"github.com/succession-dev/succession/backend"
@@ -11,6 +10,7 @@ import (
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/value"
+	"github.com/succession-dev/succession/recipes/internal/recipe"
 )
 
 // A Member is a member that is present.
@@ -29,8 +29,8 @@ type Member struct {
 // request for the line, and one for the values; on ZooKeeper, which has no such requests, one for each member
 // and one for each value.
 //
-// It fails with [backend.ErrInvalid] if only others stand in the line, such as the candidates of
-// an election.
+// Nobody is present while an operator has paused the line. Members fails with [backend.ErrInvalid]
+// if only others stand in the line, such as the candidates of an election.
 func (g *Group) Members(ctx context.Context) ([]Member, error) {
 	s, err := g.session(ctx)
 	if err != nil {
@@ -130,23 +130,21 @@ func (g *Group) look(ctx context.Context, seen *backend.Line, j backoff.Jitter) 
 }
 
 // present returns the members of the group that stand in the line. Each has its value from the
-// records set, or if there is none the value that it joined with. Members that are not of the group
-// have joined the line by mistake; they wait for ever, and do no harm.
+// records set, or if there is none the value that it joined with. A member that is not of the group
+// has joined the line by mistake: it waits for ever, and so do those behind it.
 func (g *Group) present(line backend.Line, set map[string]backend.Record) ([]Member, error) {
+	in, other := recipe.In(line)
+	if len(in) == 0 && other != nil && !recipe.Paused(line, other) {
+		return nil, aGroup.Misused(g.name, other)
+	}
 	members := []Member{} // never nil, which would be null as JSON
-	for _, m := range line.Members {
-		if !m.Shared {
-			continue
-		}
+	for _, m := range in {
 		says := value.Parse(m.Value)
 		member := Member{ID: says.ID, Value: says.Text, Token: line.Token(m)}
 		if r, ok := set[g.value(m)]; ok {
 			member.Value = string(r.Value)
 		}
 		members = append(members, member)
-	}
-	if len(members) == 0 && len(line.Members) > 0 {
-		return nil, g.misused(fmt.Errorf("%s stands there", line.Members[0].Key))
 	}
 	return members, nil
 }

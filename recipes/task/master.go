@@ -13,6 +13,7 @@ import (
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/naming"
+	"github.com/succession-dev/succession/recipes/internal/recipe"
 )
 
 // An assignment is what the master writes for a worker.
@@ -93,7 +94,8 @@ func (p *Pool) assignAll(ctx context.Context, t *elect.Term, wait *backoff.Backo
 			return err
 		}
 		for changed := false; !changed; {
-			if err := p.assign(ctx, t, assigned, workers.Members, todo.Members); err != nil {
+			in, _ := recipe.In(workers)
+			if err := p.assign(ctx, t, assigned, in, todo.Members); err != nil {
 				return err
 			}
 			wait.Reset()

@@ -295,7 +295,8 @@ func (p *Pool) Status(ctx context.Context) (PoolStatus, error) {
 		return st, err
 	}
 	tasks := make(map[uint64]PendingStatus) // what is known of the assigned tasks
-	for _, w := range workers.Members {
+	in, _ := recipe.In(workers)
+	for _, w := range in {
 		id := value.ID(w.Value)
 		st.Workers = append(st.Workers, id)
 		g := given[w.Position]

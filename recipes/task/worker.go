@@ -50,6 +50,9 @@ func (t *Task) Check() error { return overOf(t.ctx, t.Term()) }
 // before, in part or as a whole: a worker can die after the work and before the result. As long as
 // fn ends when its context does, two workers never run a task at the same time.
 //
+// While an operator has paused the line NAME-workers, Work waits. It fails with [backend.ErrInvalid]
+// if somebody stands there who is no worker, such as the holder of a lock of that name.
+//
 // Work returns the cause of ctx if ctx ends, or an error that does not pass by itself, such as
 // [backend.ErrDenied]. Before it returns, fn has returned and this process has left the lines, as
 // [elect.Election.Run] says. If fn panics, Work leaves the lines and passes the panic on.
@@ -69,7 +72,7 @@ func (p *Pool) Work(ctx context.Context, fn func(context.Context, *Task) (string
 		cancel(p.master.Run(working, p.lead))
 	}()
 	for {
-		t, err := p.presence.Campaign(working)
+		t, err := aPool.Join(working, p.b, p.name, p.presence)
 		if err == nil {
 			err = p.serve(working, t, fn)
 		}
