@@ -170,20 +170,23 @@ func (p *Presence) assign(ctx context.Context, each func(context.Context, func([
 func (p *Presence) hold(ctx context.Context, item string, work func(context.Context, string, *elect.Term) error) error {
 	done := false
 	return p.g.election(escape(item)).Run(ctx, func(ctx context.Context, t *elect.Term) error {
-		if p.Check() == nil && !done { // otherwise the presence was lost too, and Assign is about to end
+		givenAway := func() bool { return errors.Is(context.Cause(t.Context()), elect.ErrResigned) } // by work
+		if p.Check() == nil && !done {                                                               // otherwise the presence was lost too, and Assign is about to end
 			if err := p.g.note(ctx, item, t); err != nil {
 				return err
 			}
 			err := work(ctx, item, t)
-			if errors.Is(context.Cause(t.Context()), elect.ErrResigned) && !ending.Failed(t.Context(), err) {
-				return elect.ErrStepDown // work has given the item away
+			if givenAway() && !ending.Failed(t.Context(), err) {
+				return elect.ErrStepDown
 			}
 			if err != nil {
 				return err
 			}
 			done = ctx.Err() == nil
 		}
-		<-ctx.Done()
+		if <-ctx.Done(); givenAway() {
+			return elect.ErrStepDown
+		}
 		return nil
 	})
 }

@@ -362,6 +362,31 @@ func TestAssignResigned(t *testing.T) {
 	})
 }
 
+// The term of an item that is done may be resigned late. The item stays done.
+func TestAssignResignedLate(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		enough, begun := errors.New("enough"), make(chan *elect.Term, 10)
+		p := join(t, bubble.Client(t, c, "a"), "a", "")
+		ended := make(chan error, 1)
+		go func() {
+			ended <- p.Assign(ctx, []string{"x"}, func(_ context.Context, _ string, t *elect.Term) error {
+				begun <- t
+				return nil
+			})
+		}()
+		first := <-begun
+		synctest.Wait()
+		first.Resign(t.Context())
+		time.Sleep(bubble.TTL)
+		if line := c.Members("workers-item-x"); len(line) != 1 || line[0].Position <= first.Member().Position || len(begun) > 0 {
+			t.Errorf("after position %d in line are %v, and %d have begun again", first.Member().Position, line, len(begun))
+		}
+		cancel(enough)
+		bubble.Want(t, <-ended, enough)
+	})
+}
+
 // Without an ID in the options, a member still has one, and its share.
 func TestAssignWithoutID(t *testing.T) {
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
