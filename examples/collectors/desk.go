@@ -21,6 +21,7 @@ type desk struct {
 	g   *group.Group
 	out io.Writer
 
+	before         int               // how many lines earlier runs on this coordinator have collected
 	last           map[string]string // who collected what after the newest change
 	changes, moves int
 
@@ -31,8 +32,24 @@ type desk struct {
 	wrong  error             // the first thing that must not happen
 }
 
-func newDesk(b succession.Backend, out io.Writer) *desk {
-	return &desk{b: b, g: group.New(b, "collectors", nil), out: out, at: make(map[string]string), tokens: make(map[string]uint64)}
+// newDesk returns a desk for collectors that are not started yet.
+func newDesk(ctx context.Context, b succession.Backend, out io.Writer) (*desk, error) {
+	d := &desk{b: b, g: group.New(b, "collectors", nil), out: out, at: make(map[string]string), tokens: make(map[string]uint64)}
+	before, err := d.lines(ctx)
+	d.before = before
+	return d, err
+}
+
+// lines returns how many lines were ever collected.
+func (d *desk) lines(ctx context.Context) (lines int, err error) {
+	for _, source := range sources {
+		e, err := position(d.b, source).Get(ctx)
+		if err != nil {
+			return 0, err
+		}
+		lines += e.Value
+	}
+	return lines, nil
 }
 
 // listen takes down what the collectors tell. One that ends with a source tells so before it hands
@@ -131,13 +148,9 @@ func (d *desk) settles(ctx context.Context, id, what string, present int) error 
 
 // figures prints what the run has come to.
 func (d *desk) figures(ctx context.Context) error {
-	lines := 0
-	for _, source := range sources {
-		e, err := position(d.b, source).Get(ctx)
-		if err != nil {
-			return err
-		}
-		lines += e.Value
+	lines, err := d.lines(ctx)
+	if err != nil {
+		return err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -148,6 +161,6 @@ func (d *desk) figures(ctx context.Context) error {
 %d changes, at which sources have moved %d times, and none had two more than another.
 No source had two collectors at once, and after each change each had one.
 %d lines have been collected.
-`, d.changes, d.moves, lines)
+`, d.changes, d.moves, lines-d.before)
 	return nil
 }

@@ -72,12 +72,15 @@ func run(ctx context.Context, out io.Writer, url string, collectors, rounds int,
 		return err
 	}
 	defer b.Close()
+	d, err := newDesk(ctx, b, out)
+	if err != nil {
+		return err
+	}
 	told, tells, err := os.Pipe()
 	if err != nil {
 		return err
 	}
 	defer tells.Close()
-	d := newDesk(b, out)
 	go d.listen(told)
 
 	var all []*child.Process

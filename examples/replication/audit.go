@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"sync"
 	"time"
 
@@ -16,14 +17,16 @@ import (
 type audit struct {
 	console *task.Standby
 
-	recorded map[string]uint64 // the largest position that was seen, of each table
+	before   map[string]uint64 // the position that earlier runs on this coordinator have left, of each table
+	recorded map[string]uint64 // the largest that was seen
 
 	mu        sync.Mutex
 	processed map[string]map[uint64]int    // how often each offset of each table was
 	tokens    map[string]map[uint64]uint64 // the offset at which each run has begun
 }
 
-func newAudit(console *task.Standby) *audit {
+// newAudit returns an audit of machines that are not started yet.
+func newAudit(ctx context.Context, console *task.Standby) (*audit, error) {
 	a := &audit{
 		console: console, recorded: make(map[string]uint64),
 		processed: make(map[string]map[uint64]int), tokens: make(map[string]map[uint64]uint64),
@@ -31,7 +34,9 @@ func newAudit(console *task.Standby) *audit {
 	for _, table := range tables {
 		a.processed[table], a.tokens[table] = make(map[uint64]int), make(map[uint64]uint64)
 	}
-	return a
+	_, err := a.look(ctx)
+	a.before = maps.Clone(a.recorded)
+	return a, err
 }
 
 // listen takes down what the machines tell, until all have ended.
@@ -84,10 +89,7 @@ func (a *audit) goesOn(ctx context.Context, d time.Duration) error {
 func (a *audit) allRun(ctx context.Context, when string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, fmt.Errorf("%s: a task stands still for two minutes", when))
 	defer cancel()
-	before := make(map[string]uint64)
-	for table, position := range a.recorded {
-		before[table] = position
-	}
+	before := maps.Clone(a.recorded)
 	for {
 		all, err := a.look(ctx)
 		if err != nil {
@@ -127,7 +129,7 @@ func (a *audit) figures(ctx context.Context, out io.Writer) error {
 	}
 	offsets, again, runs := 0, 0, 0
 	for _, table := range tables {
-		for offset := uint64(1); offset <= a.recorded[table]; offset++ {
+		for offset := a.before[table] + 1; offset <= a.recorded[table]; offset++ {
 			n := a.processed[table][offset]
 			if n == 0 {
 				return fmt.Errorf("the offset %d of %s was recorded, and nobody has processed it", offset, table)

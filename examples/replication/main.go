@@ -77,11 +77,14 @@ func run(ctx context.Context, out io.Writer, url string, machines, rounds int, p
 		return err
 	}
 	defer b.Close()
+	a, err := newAudit(ctx, task.NewStandby(b, bus, nil))
+	if err != nil {
+		return err
+	}
 	told, tells, err := os.Pipe()
 	if err != nil {
 		return err
 	}
-	a := newAudit(task.NewStandby(b, bus, nil))
 	heard := make(chan error, 1)
 	go func() { heard <- a.listen(told) }()
 	for _, table := range tables {

@@ -21,14 +21,17 @@ func TestMain(m *testing.M) {
 func TestReplication(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	var out strings.Builder
-	if err := run(ctx, &out, "local:"+t.TempDir(), 3, 4, 200*time.Millisecond); err != nil {
-		t.Fatalf("%v\n%s", err, &out)
-	}
-	t.Log(out.String())
-	for _, want := range []string{"machine-1 is killed", "3 tasks were run", "none is missing", "No position ever went back"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("the run does not print %q:\n%s", want, &out)
+	url := "local:" + t.TempDir()
+	for _, rounds := range []int{4, 1} { // the second run goes on where the first has ended
+		var out strings.Builder
+		if err := run(ctx, &out, url, 3, rounds, 200*time.Millisecond); err != nil {
+			t.Fatalf("%v\n%s", err, &out)
+		}
+		t.Log(out.String())
+		for _, want := range []string{"machine-1 is killed", "3 tasks were run", "none is missing", "No position ever went back"} {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("the run does not print %q:\n%s", want, &out)
+			}
 		}
 	}
 }
