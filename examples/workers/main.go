@@ -101,6 +101,9 @@ func run(ctx context.Context, out io.Writer, url string, workers, tasks, crashes
 		return err
 	}
 	var all []*child.Process
+	var runs tally
+	heard := make(chan error, 1)
+	go func() { heard <- runs.listen(told) }()
 	end := func() {
 		for _, p := range all {
 			p.Stop()
@@ -129,8 +132,11 @@ func run(ctx context.Context, out io.Writer, url string, workers, tasks, crashes
 	}
 	for i := range crashes {
 		victim, how, err := busy(ctx, pool, i == 0)
-		if err != nil || victim == "" {
-			return errors.Join(err, errors.New("all tasks were done before a worker could be killed: submit more"))
+		if err != nil {
+			return err
+		}
+		if victim == "" {
+			return errors.New("all tasks were done before a worker could be killed: submit more")
 		}
 		p := all[slices.IndexFunc(all, func(p *child.Process) bool { return p.ID == victim })]
 		p.Crash()
@@ -141,15 +147,22 @@ func run(ctx context.Context, out io.Writer, url string, workers, tasks, crashes
 	}
 	for id, text := range want {
 		got, err := pool.Result(ctx, id)
-		if err != nil || got != text {
-			return errors.Join(err, fmt.Errorf("the result of task %d is %q, want %q", id, got, text))
+		if err != nil {
+			return err
+		}
+		if got != text {
+			return fmt.Errorf("the result of task %d is %q, want %q", id, got, text)
 		}
 		if err := pool.Forget(ctx, id); err != nil {
 			return err
 		}
 	}
 	end()
-	return figures(out, told, tasks)
+	if err := <-heard; err != nil {
+		return err
+	}
+	runs.print(out, tasks)
+	return nil
 }
 
 // busy waits until somebody runs a task: the master, or one that is not. It returns "" if no task is
@@ -176,25 +189,33 @@ func busy(ctx context.Context, pool *task.Pool, master bool) (id, how string, er
 	return "", how, context.Cause(ctx)
 }
 
-// figures prints what the workers, which have ended, have told.
-func figures(out io.Writer, told io.Reader, tasks int) error {
-	runs, again := make(map[string]int), 0
+// A tally is what the workers have told.
+type tally struct {
+	runs  map[string]int // of each worker
+	again int            // runs of tasks whose worker was killed
+}
+
+// listen counts what the workers tell, until all have ended.
+func (t *tally) listen(told io.Reader) error {
+	t.runs = make(map[string]int)
 	for {
 		var id string
 		var run int
 		if _, err := fmt.Fscanln(told, &id, &run); err == io.EOF {
-			break
+			return nil
 		} else if err != nil {
 			return err
 		}
-		if runs[id]++; run > 1 {
-			again++
+		if t.runs[id]++; run > 1 {
+			t.again++
 		}
 	}
+}
+
+func (t *tally) print(out io.Writer, tasks int) {
 	fmt.Fprintln(out)
-	for _, id := range slices.Sorted(maps.Keys(runs)) {
-		fmt.Fprintf(out, "%s has run %d tasks\n", id, runs[id])
+	for _, id := range slices.Sorted(maps.Keys(t.runs)) {
+		fmt.Fprintf(out, "%s has run %d tasks\n", id, t.runs[id])
 	}
-	fmt.Fprintf(out, "%d tasks have their results; %d were run again, as their worker was killed\n", tasks, again)
-	return nil
+	fmt.Fprintf(out, "%d tasks have their results; %d were run again, as their worker was killed\n", tasks, t.again)
 }
