@@ -68,6 +68,19 @@ func TestCronTriesAgain(t *testing.T) {
 	second.ends(t)
 }
 
+// Without a time between two runs, each host would run the command.
+func TestCronRefuses(t *testing.T) {
+	for _, every := range []string{"0", "-1h"} {
+		h := start(t, "local:"+t.TempDir(), "-every", every, "nightly", "sh", "-c", "echo runs")
+		if h.out.Scan() {
+			t.Errorf("with -every %s the host says %q", every, h.out.Text())
+		}
+		if h.Wait(); h.ProcessState.ExitCode() != 2 {
+			t.Errorf("with -every %s: %v, want exit status 2", every, h.ProcessState)
+		}
+	}
+}
+
 type host struct {
 	*exec.Cmd
 	out *bufio.Scanner

@@ -37,8 +37,8 @@ func main() {
 	every := flag.Duration("every", time.Hour, "how often the command runs; times are counted in UTC")
 	wait := flag.Duration("wait", time.Hour, "for how long this host stands by in case that another dies")
 	flag.Parse()
-	if flag.NArg() < 2 {
-		fmt.Fprintln(os.Stderr, "usage: cron [flags] NAME CMD [ARG...]")
+	if flag.NArg() < 2 || *every <= 0 {
+		fmt.Fprintln(os.Stderr, "usage: cron [flags] NAME CMD [ARG...], with -every above 0")
 		os.Exit(2)
 	}
 	ctx, giveUp := context.WithCancelCause(ctx)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"regexp"
 	"slices"
@@ -33,5 +34,15 @@ the store has the report of writer-2
 $`)
 	if !want.MatchString(out.String()) {
 		t.Errorf("the run prints\n%s", &out)
+	}
+}
+
+// A run whose coordinator is not to be had does not wait for writers.
+func TestWrongURL(t *testing.T) {
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Second, errors.New("it has waited"))
+	defer cancel()
+	var out strings.Builder
+	if err := run(ctx, &out, "bogus://x"); err == nil || ctx.Err() != nil {
+		t.Errorf("the run ends with %v\n%s", err, &out)
 	}
 }

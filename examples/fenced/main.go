@@ -98,6 +98,11 @@ func run(ctx context.Context, out io.Writer, url string) error {
 		return err
 	}
 	defer remove()
+	b, err := succession.Connect(ctx, url) // if it is not there, nobody would send the writes that run waits for
+	if err != nil {
+		return err
+	}
+	b.Close()
 
 	var s store
 	fenced := fence.Handler(new(fence.Checker), nil, &s)
