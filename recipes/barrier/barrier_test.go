@@ -2,6 +2,7 @@ package barrier_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -94,6 +95,16 @@ func passed(t *testing.T, what string, all []*call, want ...int) {
 			t.Fatalf("%s: number %d: %v", what, i, k.err)
 		}
 	}
+}
+
+// lost checks that err says what was lost, and returns its token.
+func lost(t *testing.T, err error) uint64 {
+	t.Helper()
+	var l *elect.LostError
+	if !errors.As(err, &l) || !errors.Is(err, elect.ErrLost) || l.Election != "start-arrivals" || l.Token == 0 {
+		t.Fatalf("%v does not say what was lost", err)
+	}
+	return l.Token
 }
 
 // empty checks that nobody stands in line any more.
@@ -266,6 +277,7 @@ func TestCountedWhileCutOff(t *testing.T) {
 	})
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		all := []*call{enters(t, c, "a", 3), enters(t, c, "b", 3)}
+		counted := c.Members("start-arrivals")[1].Position
 		all[1].b.Cut()
 		all = append(all, enters(t, c, "c", 3))
 		passed(t, "one of three is cut off", all, 0, 2)
@@ -274,7 +286,9 @@ func TestCountedWhileCutOff(t *testing.T) {
 		passed(t, "the session of the third has ended", []*call{one, two}, 0, 1)
 		all[1].b.Heal()
 		ends(t, all[1])
-		bubble.Want(t, all[1].err, elect.ErrLost)
+		if token := lost(t, all[1].err); token != counted {
+			t.Errorf("the token that was lost is %d, want %d", token, counted)
+		}
 		empty(t, c)
 	})
 }
@@ -303,7 +317,9 @@ func TestCountedWhileOthersPass(t *testing.T) {
 			}
 			b.Heal()
 			ends(t, cut)
-			bubble.Want(t, cut.err, tt.want)
+			if bubble.Want(t, cut.err, tt.want); tt.want != nil {
+				lost(t, cut.err)
+			}
 			empty(t, c)
 		})
 	}

@@ -2,8 +2,6 @@ package barrier
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/succession-dev/succession/backend"
@@ -35,11 +33,7 @@ func (d *DoubleBarrier) Name() string { return d.b.name }
 // If the barrier opened with this call, and the session ended before Enter knew, Enter fails with
 // [elect.ErrLost]: for the others this call has been inside and has left.
 func (d *DoubleBarrier) Enter(ctx context.Context) (*Inside, error) {
-	in, err := d.b.enter(ctx)
-	if errors.Is(err, errCounted) {
-		return nil, fmt.Errorf("barrier: %s: %w: %w", d.Name(), elect.ErrLost, err)
-	}
-	return in, err
+	return d.b.enter(ctx)
 }
 
 // Inside is a participant that is inside a double barrier, or has been. It is lost when its session

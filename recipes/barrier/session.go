@@ -75,7 +75,7 @@ func (s *session) look(ctx context.Context, m backend.Member) (backend.Place, er
 	case err != nil:
 		return p, err
 	case s.round != nil && !s.round.has(m): // the session has ended since
-		return p, errCounted
+		return p, s.lost(p, s.round[s.id], errCounted)
 	case s.round != nil:
 		return p, nil
 	case !p.First:
@@ -87,13 +87,13 @@ func (s *session) look(ctx context.Context, m backend.Member) (backend.Place, er
 	}
 	if r := open.of(s.id); r != nil {
 		if !r.has(m) {
-			return p, errCounted
+			return p, s.lost(p, r[s.id], errCounted)
 		}
 		s.round = r
 		return p, nil
 	}
 	if s.first != m.Position && open.forgotten(s.part) {
-		return p, fmt.Errorf("barrier: %s: %w: %d have passed it since its join was not answered, or its session ended, so that nobody knows whether this call was one of them", s.b.name, elect.ErrLost, remembered)
+		return p, s.lost(p, s.first, fmt.Errorf("%d have passed the barrier since its join was not answered, or its session ended, so that nobody knows whether this call was one of them", remembered))
 	}
 	if s.line == nil {
 		l, err := s.Line(ctx, m.Line)
@@ -131,6 +131,12 @@ func (s *session) look(ctx context.Context, m backend.Member) (backend.Place, er
 	}
 	s.round = r
 	return p, nil
+}
+
+// lost returns the error of a call whose member at that position has gone. p is the place of a later one.
+func (s *session) lost(p backend.Place, position uint64, why error) error {
+	token := backend.Line{Header: p.Header}.Token(backend.Member{Position: position})
+	return fmt.Errorf("barrier: %s: %w", s.b.name, &elect.LostError{Election: s.b.line(), Token: token, Err: why})
 }
 
 // agrees fails if m has gone, or if a member in front of it waits for another number. So the first
