@@ -184,7 +184,7 @@ func TestBellRingsWhileHomeIsRead(t *testing.T) {
 				time.Sleep(time.Second) // p hears it
 			}
 			for _, name := range names(10) { // from then on p follows both bells
-				if _, err := p.For(name).Session(w.ctx); err != nil {
+				if err := uses(w.ctx, p, name); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -223,7 +223,7 @@ func TestBellRingsForMany(t *testing.T) {
 			}
 		}
 		for _, name := range names(200) {
-			if _, err := p.For(name).Session(w.ctx); err != nil {
+			if err := uses(w.ctx, p, name); err != nil {
 				t.Fatal(err)
 			}
 			if home := name + ".spread"; w.c["a"].Record(home).Version != backend.Absent {

@@ -21,8 +21,9 @@
 //
 // The clusters of the first list that a process used are the founders. They never change. The name
 // of an election falls to one founder, by rendezvous hashing. That founder keeps the election's home,
-// in the record NAME.spread. The first process that uses an election chooses the cluster of its own
-// list that the name falls to, and writes that record on condition that there is none. As long as
+// in the record NAME.spread. The first process that joins an election, or writes by it, chooses the cluster
+// of its own list that the name falls to, and writes that record on condition that there is none. Who only
+// looks writes nothing, and sees the cluster that the name falls to. As long as
 // there are only the founders, an election lives on the founder that keeps its home, so it needs no
 // other cluster.
 //
@@ -102,7 +103,8 @@
 // # What it costs
 //
 // A process reads one record of each cluster that it uses, once, and one of each election, this one
-// again at the next use after any election with the same keeper has begun or ended a move. It has a
+// again at the next use after any election with the same keeper has begun or ended a move. Who looks at
+// an election without a home reads for it each time; an observer does so once in a session time or two. A process has a
 // session with each cluster that it uses, and one watch on each founder. An election at rest costs
 // what it costs without this package. The first write of a record in a term takes a few round trips
 // more. While elections move from one cluster to another, a process

@@ -30,12 +30,12 @@ func TestFoundingIsKilled(t *testing.T) {
 			defer cancel()
 			killed = false
 			p := w.beforeStamp(kill, func(p *process) { killed = true; p.kill(); cancel() }, "a", "b")
-			if _, err := p.For(election).Session(ctx); killed != (err != nil) {
+			if err := uses(ctx, p, election); killed != (err != nil) {
 				t.Fatalf("killed before it wrote record %d: %t, and then %v", kill, killed, err)
 			}
 			q := w.process("q", "a", "b")
 			for _, name := range names(10) {
-				if _, err := q.For(name).Session(w.ctx); err != nil {
+				if err := uses(w.ctx, q, name); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -60,14 +60,14 @@ func TestFoundingIsOvertaken(t *testing.T) {
 				err = vandal.Delete(w.ctx, ".spread", nil)
 			}
 			if err == nil {
-				_, err = w.process("other", "b", "c").For(election).Session(w.ctx)
+				err = uses(w.ctx, w.process("other", "b", "c"), election)
 			}
 			if err != nil {
 				t.Error(err)
 			}
 		}, "a", "b")
 		for _, name := range names(10) {
-			_, err := p.For(name).Session(w.ctx)
+			err := uses(w.ctx, p, name)
 			want(t, err, backend.ErrInvalid)
 		}
 		if r := w.c["b"].Record(".spread"); !strings.Contains(string(r.Value), `"b","c"`) {
@@ -80,7 +80,7 @@ func TestFoundingIsOvertaken(t *testing.T) {
 func TestFounderIsTakenAway(t *testing.T) {
 	for name, takes := range map[string]func(*world) error{
 		"by another list": func(w *world) error {
-			_, err := w.process("other", "b", "c").For(election).Session(w.ctx)
+			err := uses(w.ctx, w.process("other", "b", "c"), election)
 			return err
 		},
 		"by nobody": func(*world) error { return nil },
@@ -90,7 +90,7 @@ func TestFounderIsTakenAway(t *testing.T) {
 				ctx, cancel := context.WithCancel(w.ctx)
 				defer cancel()
 				killed := w.beforeStamp(4, func(p *process) { p.kill(); cancel() }, "a", "b")
-				if _, err := killed.For(election).Session(ctx); err == nil {
+				if err := uses(ctx, killed, election); err == nil {
 					t.Fatal("b is complete")
 				}
 				taken := false

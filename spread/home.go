@@ -57,7 +57,7 @@ func (h Home) known() Home {
 // A home is what this process knows of an election's Home.
 type home struct {
 	Home
-	keeper  *cluster
+	keeper  *cluster        // nil if it has no home: At is the cluster that its name falls to
 	heard   int             // how many times the bell had been heard when it was read
 	left    context.Context // ends when the election has another Home
 	leave   context.CancelCauseFunc
@@ -77,24 +77,22 @@ func (b *Backend) Where(ctx context.Context, election string) (h Home, fallsTo s
 		return Home{}, "", err
 	}
 	fallsTo = rendezvous.Choose(election, listed)
-	if s, err := b.founding(ctx, false); err != nil || !s.Complete {
-		return Home{}, fallsTo, err
-	}
-	c, err := b.keeper(ctx, election)
-	if err != nil {
+	c, err := b.keeper(ctx, election, false)
+	if err != nil || c == nil {
 		return Home{}, fallsTo, err
 	}
 	e, err := homeOf(c, election).Get(ctx)
 	return e.Value, fallsTo, err
 }
 
-// keeper returns the founder that keeps the election's home. It is always the same.
-func (b *Backend) keeper(ctx context.Context, election string) (*cluster, error) {
+// keeper returns the founder that keeps the election's home. It is always the same. If the list has no founders yet,
+// keeper makes it founders if create is true, and otherwise returns nil.
+func (b *Backend) keeper(ctx context.Context, election string, create bool) (*cluster, error) {
 	if err := naming.Check(naming.Spread, election); err != nil {
 		return nil, err
 	}
-	s, err := b.founding(ctx, true)
-	if err != nil {
+	s, err := b.founding(ctx, create)
+	if err != nil || !s.Complete {
 		return nil, err
 	}
 	return b.use(ctx, rendezvous.Choose(election, s.Founders))
@@ -105,11 +103,11 @@ func homeOf(c *cluster, election string) *record.Value[Home] {
 	return record.New(c.b, election+homeSuffix, record.JSON[Home]())
 }
 
-// settle returns where the election lives. If nobody has ever used it, settle gives it a home.
-func (b *Backend) settle(ctx context.Context, c *cluster, election string) (record.Entry[Home], error) {
+// settle returns where the election lives. If nobody has ever used it, and create is true, settle gives it a home.
+func (b *Backend) settle(ctx context.Context, c *cluster, election string, create bool) (record.Entry[Home], error) {
 	v := homeOf(c, election)
 	e, err := v.Get(ctx)
-	if err != nil || e.Exists() {
+	if err != nil || e.Exists() || !create {
 		return e, err
 	}
 	listed, err := b.list(ctx)
@@ -130,22 +128,28 @@ func (b *Backend) settle(ctx context.Context, c *cluster, election string) (reco
 }
 
 // home returns where the election lives, as this process knows it. It asks the founder at the first
-// call, and again when the bell has rung.
-func (b *Backend) home(ctx context.Context, election string) (*home, error) {
+// call, and again when the bell has rung. If the election has no home, home gives it one if create is true, and
+// otherwise returns one without a keeper, which it does not remember.
+func (b *Backend) home(ctx context.Context, election string, create bool) (*home, error) {
 	if h := b.remembered(ctx, election); h != nil {
 		return h, nil
 	}
-	c, err := b.keeper(ctx, election)
+	c, err := b.keeper(ctx, election, create)
 	if err != nil {
 		return nil, err
+	}
+	if c == nil {
+		return b.none(ctx, election)
 	}
 	b.follow(c)
 	for {
 		heard := c.hears()
-		e, err := b.settle(ctx, c, election)
+		e, err := b.settle(ctx, c, election, create)
 		switch {
 		case err != nil:
 			return nil, err
+		case !e.Exists() && !create:
+			return b.none(ctx, election)
 		case !e.Exists(): // the server that was asked lags behind
 			return nil, fmt.Errorf("%w: where the election lives was just written, and is not to be seen yet", backend.ErrUnavailable)
 		}
@@ -153,6 +157,15 @@ func (b *Backend) home(ctx context.Context, election string) (*home, error) {
 			return h, nil
 		}
 	}
+}
+
+// none returns what home does for an election without a home.
+func (b *Backend) none(ctx context.Context, election string) (*home, error) {
+	listed, err := b.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &home{Home: Home{At: rendezvous.Choose(election, listed)}, left: b.life}, nil
 }
 
 // know remembers where the election lives, as it was read after the bell had been heard so many
@@ -386,16 +399,21 @@ type moving struct {
 // with a right to the record could write any number, and each pair costs this process two sessions.
 const maxRoutes = 8
 
-// at returns the backend for an election with the home h: one cluster, or two while it moves.
-func (b *Backend) at(ctx context.Context, election string, h Home) (backend.Backend, error) {
-	if !h.both() {
-		c, err := b.use(ctx, h.At)
-		if err != nil {
-			return nil, err
-		}
-		return c.b, nil
+// at returns the backend for an election with the home h: one cluster, or two while it moves. An election without a home is only
+// looked at, so its cluster need not be admitted.
+func (b *Backend) at(ctx context.Context, election string, h *home) (backend.Backend, error) {
+	if h.both() {
+		return b.move(ctx, election, h.Home)
 	}
-	return b.move(ctx, election, h)
+	cluster := b.use
+	if h.keeper == nil {
+		cluster = b.named
+	}
+	c, err := cluster(ctx, h.At)
+	if err != nil {
+		return nil, err
+	}
+	return c.b, nil
 }
 
 // pair returns new backends for both clusters of a move.

@@ -25,7 +25,7 @@ var ErrRefused = migrate.ErrRefused
 // [ErrRefused] if the election has another home. It blocks for a few round trips.
 func (b *Backend) Put(ctx context.Context, election, at string) (err error) {
 	defer func() { err = wrap("put", election, err) }()
-	keeper, err := b.keeper(ctx, election)
+	keeper, err := b.keeper(ctx, election, true)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (b *Backend) Move(ctx context.Context, election, to string, o *MoveOptions)
 		return err
 	}
 	defer end()
-	keeper, err := b.keeper(ctx, election)
+	keeper, err := b.keeper(ctx, election, true)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (b *Backend) Move(ctx context.Context, election, to string, o *MoveOptions)
 // election lives there.
 func (b *Backend) plan(ctx context.Context, keeper *cluster, election, to string) (e record.Entry[Home], err error) {
 	err = again.Try(ctx, written, func() error {
-		if e, err = b.settle(ctx, keeper, election); err != nil {
+		if e, err = b.settle(ctx, keeper, election, true); err != nil {
 			return err
 		}
 		switch h := e.Value; {
@@ -352,8 +352,8 @@ func (b *Backend) settleMove(ctx context.Context, election string, o *MoveOption
 		return err
 	}
 	defer end()
-	keeper, err := b.keeper(ctx, election)
-	if err != nil {
+	keeper, err := b.keeper(ctx, election, false)
+	if err != nil || keeper == nil {
 		return err
 	}
 	err = again.Try(ctx, written, func() error { // somebody else may take a step at the same time

@@ -225,7 +225,7 @@ func TestMovedNeedsOldClusterNoMore(t *testing.T) {
 func TestMoveOfNobody(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		op := w.process("operator", "a", "b")
-		if _, err := op.For(election).Session(w.ctx); err != nil {
+		if err := uses(w.ctx, op, election); err != nil {
 			t.Fatal(err)
 		}
 		h, _, _ := op.Where(w.ctx, election)
@@ -375,7 +375,7 @@ func TestMoveIsMissedByReader(t *testing.T) {
 				}
 			}
 		})
-		if _, err := late.For(election).Session(w.ctx); err != nil {
+		if err := uses(w.ctx, late, election); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(ttl)
@@ -440,7 +440,7 @@ func TestHomeIsDamaged(t *testing.T) {
 // home gives the election a home.
 func home(t *testing.T, p *process) spread.Home {
 	t.Helper()
-	if _, err := p.For(election).Session(t.Context()); err != nil {
+	if err := uses(t.Context(), p, election); err != nil {
 		t.Fatal(err)
 	}
 	h, _, err := p.Where(t.Context(), election)

@@ -106,7 +106,7 @@ func TestFewRoutes(t *testing.T) {
 		return Home{At: "a", To: "b", AtURL: "memory:a", ToURL: fmt.Sprint("memory:b", i)}
 	}
 	for i := range 1000 {
-		_, err := b.at(t.Context(), "x", home(i))
+		_, err := b.move(t.Context(), "x", home(i))
 		if err == nil {
 			opened++
 		} else if !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), "x.spread") {
@@ -120,7 +120,7 @@ func TestFewRoutes(t *testing.T) {
 		election string
 		home     Home
 	}{{"x", home(0)}, {"x", Home{At: "b", To: "a", AtURL: "memory:b", ToURL: "memory:a"}}, {"y", home(0)}, {"y", home(-1)}} {
-		if _, err := b.at(t.Context(), at.election, at.home); err != nil {
+		if _, err := b.move(t.Context(), at.election, at.home); err != nil {
 			t.Errorf("%s by %+v: %v", at.election, at.home, err)
 		}
 	}

@@ -207,7 +207,7 @@ func TestReplaceIsRefused(t *testing.T) {
 			t.Errorf("a says %s", r.Value)
 		}
 		for _, b := range []*process{w.process("p", "a", "b"), w.process("q", "x", "y")} {
-			if _, err := b.For(election).Session(w.ctx); err != nil {
+			if err := uses(w.ctx, b, election); err != nil {
 				t.Fatal(err)
 			}
 		}

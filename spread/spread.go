@@ -66,8 +66,9 @@ func New(source Source, o *Options) *Backend {
 
 // For returns the backend of the election with the given name: a handle on the cluster that the
 // election lives on, whichever that is. It does not block. It has the election's line, and the
-// records that its leaders write. It has no other line, no shared members and no items. Its first
-// session gives the election a home. The caller closes b, and not what For returns.
+// records that its leaders write. It has no other line, no shared members and no items. Whoever first
+// joins the election, or writes a record by its backend, gives it a home. Until then who looks sees the cluster that its name falls
+// to. The caller closes b, and not what For returns.
 func (b *Backend) For(election string) backend.Backend {
 	return &view{b: b, election: election}
 }

@@ -96,7 +96,7 @@ func TestListChanges(t *testing.T) {
 func TestListIsReadAgain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		first := w.process("first", "a", "b")
-		if _, err := first.For("x").Session(w.ctx); err != nil {
+		if err := uses(w.ctx, first, "x"); err != nil {
 			t.Fatal(err)
 		}
 		later := w.process("later", "a", "b", "c")
@@ -106,7 +106,7 @@ func TestListIsReadAgain(t *testing.T) {
 				name = n
 			}
 		}
-		if _, err := later.For(name).Session(w.ctx); err != nil {
+		if err := uses(w.ctx, later, name); err != nil {
 			t.Fatal(err)
 		}
 		reads := 0
@@ -116,7 +116,7 @@ func TestListIsReadAgain(t *testing.T) {
 			return list([]string{"a", "b", "c"}[:min(reads+1, 3)]...), nil
 		}, &spread.Options{Open: p.open})
 		defer b.Close()
-		if _, err := b.For(name).Session(w.ctx); err != nil || reads != 2 {
+		if err := uses(w.ctx, b, name); err != nil || reads != 2 {
 			t.Errorf("Session: %v, after the list was read %d times; want 2", err, reads)
 		}
 	}, "a", "b", "c")
@@ -142,7 +142,7 @@ func TestWrongLists(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				for _, b := range []*process{w.process("p", "a", "b"), w.process("q", "x", "y")} {
 					for _, name := range names(20) {
-						if _, err := b.For(name).Session(w.ctx); err != nil {
+						if err := uses(w.ctx, b, name); err != nil {
 							t.Fatal(err)
 						}
 					}
@@ -192,7 +192,7 @@ func TestListsAreChecked(t *testing.T) {
 		{[]spread.Cluster{{Name: "a", URL: "spread:x"}}, "not one coordinator"},
 	} {
 		b := spread.New(spread.List(tt.list...), nil)
-		_, err := b.For("x").Session(t.Context())
+		err := uses(t.Context(), b, "x")
 		want(t, err, backend.ErrInvalid, tt.words)
 		b.Close()
 	}
@@ -203,7 +203,7 @@ func TestListsAreChecked(t *testing.T) {
 func TestFirstUse(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		founds := w.process("founds", "a", "b")
-		if _, err := founds.For("first").Session(w.ctx); err != nil {
+		if err := uses(w.ctx, founds, "first"); err != nil {
 			t.Fatal(err)
 		}
 		all := names(10)
@@ -303,13 +303,13 @@ func TestFirstUseNeedsItsFounder(t *testing.T) {
 		p := w.process("p", "a", "b")
 		ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
 		defer cancel()
-		_, err := p.For("x").Session(ctx)
+		err := uses(ctx, p, "x")
 		want(t, err, backend.ErrUnavailable, "b:")
 		if r := w.c["a"].Record(".spread"); r.Version != backend.Absent {
 			t.Errorf("a list was founded whose clusters have not all answered: %s", r.Value)
 		}
 		w.c["b"].Resume()
-		if _, err := p.For("x").Session(w.ctx); err != nil {
+		if err := uses(w.ctx, p, "x"); err != nil {
 			t.Fatal(err)
 		}
 		w.c["b"].Pause()
@@ -317,7 +317,7 @@ func TestFirstUseNeedsItsFounder(t *testing.T) {
 		q := w.process("q", "a", "b")
 		for _, name := range names(10) {
 			ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
-			if _, err := q.For(name).Session(ctx); err == nil {
+			if err := uses(ctx, q, name); err == nil {
 				led++
 			} else {
 				want(t, err, backend.ErrUnavailable)
@@ -416,7 +416,7 @@ func TestFor(t *testing.T) {
 			t.Error(err)
 		}
 		synctest.Wait()
-		_, err = p.For("reports").Session(w.ctx)
+		err = uses(w.ctx, p, "reports")
 		want(t, err, backend.ErrClosed)
 		if at := w.at("reports"); at != "" {
 			t.Errorf("somebody stands on %s", at)
@@ -428,7 +428,7 @@ func TestFor(t *testing.T) {
 // could make it later, and keep operators from writing it.
 func TestMovesAreFoundedWithTheList(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		if _, err := w.process("p", "a", "b").For("first").Session(w.ctx); err != nil {
+		if err := uses(w.ctx, w.process("p", "a", "b"), "first"); err != nil {
 			t.Fatal(err)
 		}
 		for name, c := range w.c {

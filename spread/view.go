@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
@@ -21,13 +22,14 @@ type view struct {
 var _ backend.Backend = (*view)(nil)
 
 // Session returns the live session with the cluster that the election lives on; see
-// [backend.Backend]. All elections of a process that live on one cluster share it.
+// [backend.Backend]. All elections of a process that live on one cluster share it. As long as the election has no home, that is the
+// cluster that its name falls to.
 func (v *view) Session(ctx context.Context) (backend.Session, error) {
-	h, err := v.b.home(ctx, v.election)
+	h, err := v.b.home(ctx, v.election, false)
 	if err != nil {
 		return nil, wrap("session", v.election, err)
 	}
-	sub, err := v.b.at(ctx, v.election, h.Home)
+	sub, err := v.b.at(ctx, v.election, h)
 	if err != nil {
 		return nil, wrap("session", v.election, err)
 	}
@@ -35,7 +37,9 @@ func (v *view) Session(ctx context.Context) (backend.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &session{Session: s, v: v, h: h}, nil
+	of := &session{Session: s, v: v}
+	of.home.Store(h)
+	return of, nil
 }
 
 // Unwrap returns the backend that all elections share, so that an outage is logged once for all of
@@ -46,16 +50,40 @@ func (v *view) Unwrap() backend.Backend { return v.b }
 func (v *view) Close() error { return nil }
 
 // A session is a session with the cluster that an election lives on. When the election gets another
-// home, a candidate that waits in line joins again. A leader is not disturbed.
+// home, a candidate that waits in line joins again. A leader is not disturbed. Who only looks gives the election no home:
+// Join, Put and Delete do.
 type session struct {
 	backend.Session
-	v *view
-	h *home
+	v    *view
+	home atomic.Pointer[home]
+}
+
+// settle returns the election's home, and gives it one if it has none. It fails if that is not on the cluster of this session.
+func (s *session) settle(ctx context.Context) (*home, error) {
+	was := s.home.Load()
+	if was.keeper != nil {
+		return was, nil
+	}
+	h, err := s.v.b.home(ctx, s.v.election, true)
+	switch {
+	case err != nil:
+		return nil, err
+	case h.known() != was.known():
+		return nil, errMoved
+	}
+	if _, err := s.v.b.use(ctx, h.At); err != nil {
+		return nil, err
+	}
+	s.home.Store(h)
+	return h, nil
 }
 
 func (s *session) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
 	if line != s.v.election {
 		return backend.Joined{}, wrap("join", line, fmt.Errorf("%w line: this is the backend of %s, which may live on another cluster; call For(%[3]q)", backend.ErrInvalid, s.v.election, line))
+	}
+	if _, err := s.settle(ctx); err != nil {
+		return backend.Joined{}, wrap("join", line, err)
 	}
 	j, err := s.Session.Join(ctx, line, value, record)
 	return j, s.again(ctx, err)
@@ -72,7 +100,7 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if !p.First {
-		defer context.AfterFunc(s.h.left, func() { cancel(errMoved) })()
+		defer context.AfterFunc(s.home.Load().left, func() { cancel(errMoved) })()
 	}
 	err := s.Session.WatchPlace(ctx, m, p)
 	if errors.Is(context.Cause(ctx), errMoved) {
@@ -107,7 +135,11 @@ func (s *session) again(ctx context.Context, err error) error {
 	if !errors.Is(err, backend.ErrSealed) && !errors.Is(err, migrate.ErrOther) && !errors.Is(err, migrate.ErrNotBegun) {
 		return err
 	}
-	changed, cerr := s.v.b.changed(ctx, s.v.election, s.h)
+	h := s.home.Load()
+	if h.keeper == nil {
+		return err
+	}
+	changed, cerr := s.v.b.changed(ctx, s.v.election, h)
 	switch {
 	case cerr != nil:
 		return cerr
@@ -134,13 +166,14 @@ func (s *session) Delete(ctx context.Context, name string, cond *backend.If) err
 	return s.Session.Delete(ctx, name, cond)
 }
 
-// guards notes that a leader guards the record. While the election moves, package migrate does that
+// guards gives the election a home, and notes that a leader guards the record. While the election moves, package migrate does that
 // by itself.
 func (s *session) guards(ctx context.Context, name string, cond *backend.If) error {
-	if cond == nil || cond.Member.Line != s.v.election || s.h.both() {
-		return nil
+	h, err := s.settle(ctx)
+	if err != nil || cond == nil || cond.Member.Line != s.v.election || h.both() {
+		return err
 	}
-	return s.h.guarded.Guards(ctx, s.Session, cond.Member, name, s.v.b.log)
+	return h.guarded.Guards(ctx, s.Session, cond.Member, name, s.v.b.log)
 }
 
 // List leaves out what is noted beside records, as it does while the election moves.

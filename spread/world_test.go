@@ -187,6 +187,19 @@ func (s tappedSession) Head(ctx context.Context, line string) (backend.Line, err
 	return s.Session.Head(ctx, line)
 }
 
+// uses joins the line of an election, as a candidate does, and leaves it.
+func uses(ctx context.Context, b backend.Backend, election string) error {
+	s, err := backend.For(b, election).Session(ctx)
+	if err != nil {
+		return err
+	}
+	j, err := s.Join(ctx, election, "", "")
+	if err != nil {
+		return err
+	}
+	return s.Leave(ctx, j.Member)
+}
+
 // run campaigns for the elections until the world ends, or stop is called. It reports an error that
 // ends a campaign before.
 func (p *process) run(elections ...string) (stop func()) {

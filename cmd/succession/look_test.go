@@ -200,21 +200,37 @@ func TestTheDefaultIsNamed(t *testing.T) {
 }
 
 // Looking makes nothing, neither on this machine nor, with what it makes there, in the way
-// of others.
+// of others, and gives no election a home on one of several clusters.
 func TestLookingMakesNothing(t *testing.T) {
 	top := t.TempDir()
-	url := "local:" + filepath.Join(top, "var", "app")
-	for _, args := range []string{"leader reports", "line reports", "resign reports", "leader reports -o json", "history reports", "get reports", "delete reports", "queue list reports", "group list reports"} {
-		here(append([]string{"--url", url}, strings.Fields(args)...)...)
-	}
-	w := start(t, "--url", url, "watch", "reports")
-	w.next()
-	if made, err := os.ReadDir(top); err != nil || len(made) != 0 {
-		t.Errorf("looking has made %v, %v", made, err)
-	}
-	start(t, "--url", url, "run", "--id", "web-1", "reports", "--", "sleep", "1000")
-	if line, _ := w.next(); !strings.Contains(line, "web-1 leads") {
-		t.Errorf("watch prints %q", line)
+	east, west := "local:"+filepath.Join(top, "east", "app"), "local:"+filepath.Join(top, "west", "app")
+	several := "spread:?to=east=" + east + "&to=west=" + west
+	for _, url := range []string{east, several} {
+		for _, args := range []string{
+			"leader reports", "line reports", "resign reports", "leader reports -o json", "history reports", "get reports", "delete reports",
+			"queue list reports", "group list reports", "resume reports", "spread where reports", "spread abort reports", "spread finish reports",
+		} {
+			here(append([]string{"--url", url}, strings.Fields(args)...)...)
+		}
+		w := start(t, "--url", url, "watch", "reports")
+		w.next()
+		if made, err := os.ReadDir(top); err != nil || len(made) != 0 {
+			t.Errorf("looking by %s has made %v, %v", url, made, err)
+		}
+		if url == several { // "reports" falls to west, and is in use on east
+			if code, _, stderr := here("--url", url, "spread", "put", "reports", "east"); code != 0 {
+				t.Errorf("it cannot be put where it is in use: exit code %d: %s", code, stderr)
+			}
+		}
+		r := start(t, "--url", url, "run", "--id", "web-1", "reports", "--", "sleep", "1000")
+		if line, _ := w.next(); !strings.Contains(line, "web-1 leads") {
+			t.Errorf("watch prints %q", line)
+		}
+		for _, p := range []*process{w, r} {
+			p.signal(syscall.SIGTERM)
+			waitCode(t, p.cmd)
+		}
+		os.RemoveAll(filepath.Join(top, "east"))
 	}
 }
 
