@@ -238,7 +238,7 @@ func (b *Backend) cutover(ctx context.Context, election string, h Home, m *migra
 			return err
 		}
 		if wait.After(ctx, err) != nil {
-			return fmt.Errorf("%w; it waits for this: %v", wait.Cause(ctx), s.Blocks)
+			return fmt.Errorf("%w; the move is under way: move it again, or abort; it waits for this: %v", wait.Cause(ctx), s.Blocks)
 		}
 	}
 }

@@ -69,13 +69,13 @@ With -o json it prints one object a line:
 				}
 				h, leads := handOver(ctx, g, b, l.Name, matches, cmp.Or(*by, ui.WhoAmI()), *reason, *wait)
 				if ctx.Err() != nil { // nobody waits for the others, who have not been asked
-					return context.Cause(ctx)
+					return cmp.Or(h.err, context.Cause(ctx))
 				}
 				if !leads { // somebody else was faster
 					continue
 				}
 				handed++
-				code = max(code, h.code)
+				code = max(code, ui.ExitCode(h.err, io.Discard))
 				if *out == ui.AsJSON {
 					err = ui.PrintJSON(cmd.OutOrStdout(), h)
 				} else {
@@ -103,7 +103,7 @@ type handover struct {
 	resignation
 	Error string `json:"error,omitempty"`
 
-	code int
+	err error
 }
 
 func (h handover) String() string {
@@ -118,7 +118,7 @@ func (h handover) String() string {
 func handOver(ctx context.Context, g *connect.Flags, b backend.Backend, name string, those func(id string) bool, by, reason string, wait time.Duration) (h handover, leads bool) {
 	h.Name = name
 	fail := func(err error) (handover, bool) {
-		h.Error, h.code = err.Error(), ui.ExitCode(err, io.Discard)
+		h.Error, h.err = err.Error(), err
 		return h, true
 	}
 	asking, cancel := g.WithTimeout(ctx)

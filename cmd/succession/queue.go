@@ -91,9 +91,6 @@ put. If an answer of the coordinator was lost, one more may be.`,
 				return nil
 			}
 			err = fmt.Errorf("%w; %s put", err, ui.Count(done, "item"))
-			if errors.As(err, new(ui.Interrupted)) { // of which nothing else is said
-				fmt.Fprintln(cmd.ErrOrStderr(), "succession:", err)
-			}
 			if errors.Is(err, queue.ErrFull) {
 				err = &ui.ExitError{Code: ui.ExitRefused, Err: err}
 			}

@@ -99,14 +99,18 @@ type resignation struct {
 	Next     *member `json:"next"`
 }
 
-// successor waits until another than old leads, or nobody does, in a state that is wanted.
+// successor waits until another than old, who was asked to resign, leads, or nobody does, in a state that is wanted.
 func successor(ctx context.Context, e *elect.Election, old elect.Leader, wait time.Duration, wanted func(elect.State) bool) (elect.State, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, wait, ui.Exitf(ui.ExitTimeout,
-		"%s was asked to resign %v ago and was not seen to resign from %q; it may be busy stopping, or be no program of this project: wait longer with --wait, or look at it", old.ID, wait, e.Name()))
+	late := ui.Exitf(ui.ExitTimeout,
+		"%s was asked to resign %v ago and was not seen to resign from %q; it may be busy stopping, or be no program of this project: wait longer with --wait, or look at it", old.ID, wait, e.Name())
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, late)
 	defer cancel()
 	for s, err := range e.Observe(ctx) {
-		if err != nil {
+		switch {
+		case errors.Is(err, late):
 			return elect.State{}, err
+		case err != nil:
+			return elect.State{}, fmt.Errorf("%s is still asked to resign from %q: %w", old.ID, e.Name(), err)
 		}
 		if !page.SameTerm(s.Leader, old) && wanted(s) {
 			return s, nil

@@ -9,8 +9,8 @@ import (
 )
 
 // UntilSignal calls f with a context that INT, TERM and HUP end. Where that is why f
-// failed, the exit code is that of a process that the signal ended. A second signal ends
-// the wait for f.
+// failed, the exit code is that of a process that the signal ended, and what else the error
+// says is said. A second signal ends the wait for f.
 func UntilSignal(f func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
@@ -23,10 +23,13 @@ func UntilSignal(f func(context.Context) error) error {
 		select {
 		case err := <-done:
 			var i Interrupted
-			if errors.As(err, &i) {
-				return &ExitError{Code: SignalExit(i.Signal)}
+			switch {
+			case !errors.As(err, &i):
+				return err
+			case err.Error() == i.Error(): // who sent the signal knows
+				err = nil
 			}
-			return err
+			return &ExitError{SignalExit(i.Signal), err}
 		case sig := <-signals:
 			if ctx.Err() != nil {
 				return &ExitError{Code: SignalExit(sig)}
