@@ -25,15 +25,23 @@ func newDrain(g *connect.Flags) *cobra.Command {
 		Use:   "drain ID",
 		Short: "Have others lead all that a candidate leads",
 		Long: `Hand over all elections and locks below --url that candidates with this id lead, one after the other,
-before their host is stopped. ID may have a * for any characters, as in 'web-3*'.
+before their host is stopped. ID may have a * for any characters, as in 'web-3*'. A candidate of
+another program that has no id goes by its key.
+
+Groups, queues, and locks that several hold (--slots, --shared) are left alone. A line NAME-turn,
+NAME-waiting or NAME-idle without an acknowledgement and without a history is taken for one of
+those who wait for an item, a slot or a task, and is left alone too.
 
 Each leader is asked to resign in favour of the first candidate behind it whose id is another.
 Where there is none, or none that is ready, it is not asked and leads on: the output says so. The
 candidates stand in line again afterwards. To keep them from leading, stop them now.
 
-Exit codes: 0 they lead nothing any more; 1 something could not be handed over; 124 somebody still led after
---wait, and is still asked to resign; 125 the coordinator could not be asked, or an
-election could not be read: then nobody is asked to resign.
+Then it looks again, and hands over what they have come to lead meanwhile. It hands over each
+election once: if they lead one again, as when two hosts are drained at once, the output says so.
+
+Exit codes: 0 they lead nothing any more; 1 something could not be handed over, or they lead it again;
+124 somebody still led after --wait, and is still asked to resign; 125 the coordinator could not be
+asked, or an election could not be read: if it is so from the beginning, nobody is asked to resign.
 
 With -o json it prints one object a line:
 
@@ -56,45 +64,86 @@ With -o json it prints one object a line:
 		if pattern == "" {
 			return errors.New("the id is empty: name a candidate, such as web-3")
 		}
-		matches := func(id string) bool { return matchStars(pattern, id) }
-		return g.WithAll(func(ctx, opening context.Context, b backend.Backend) error {
-			led, err := page.Led(opening, b)
-			if err != nil {
-				return err
-			}
-			code, handed := 0, 0
-			for _, l := range led {
-				if !matches(l.ID) {
-					continue
-				}
-				h, leads := handOver(ctx, g, b, l.Name, matches, cmp.Or(*by, ui.WhoAmI()), *reason, *wait)
-				if ctx.Err() != nil { // nobody waits for the others, who have not been asked
-					return cmp.Or(h.err, context.Cause(ctx))
-				}
-				if !leads { // somebody else was faster
-					continue
-				}
-				handed++
+		return g.WithAll(func(ctx, _ context.Context, b backend.Backend) error {
+			d := &draining{g: g, b: b, pattern: pattern, by: cmp.Or(*by, ui.WhoAmI()), reason: *reason, wait: *wait}
+			code := 0
+			err := d.all(ctx, func(h handover) error {
 				code = max(code, ui.ExitCode(h.err, io.Discard))
 				if *out == ui.AsJSON {
-					err = ui.PrintJSON(cmd.OutOrStdout(), h)
-				} else {
-					_, err = fmt.Fprintln(cmd.OutOrStdout(), h)
+					return ui.PrintJSON(cmd.OutOrStdout(), h)
 				}
-				if err != nil {
-					return err
-				}
-			}
+				_, err := fmt.Fprintln(cmd.OutOrStdout(), h)
+				return err
+			})
 			switch {
+			case err != nil:
+				return err
 			case code != 0:
 				return ui.Exitf(code, "some of what %s leads was not handed over", pattern)
-			case handed == 0 && *out != ui.AsJSON:
+			case len(d.told) == 0 && *out != ui.AsJSON:
 				fmt.Fprintf(cmd.OutOrStdout(), "%s leads nothing%s\n", ui.Visible(pattern), g.Where())
 			}
 			return nil
 		})
 	}
 	return cmd
+}
+
+// A draining hands over what those lead whose ids match a pattern.
+type draining struct {
+	g                   *connect.Flags
+	b                   backend.Backend
+	pattern, by, reason string
+	wait                time.Duration
+
+	told map[string]handover // by election
+}
+
+// all hands over one election after the other, and tells of each. Meanwhile they may come to lead others: so it looks again, until it finds
+// nothing more to hand over. It hands over an election once. Two drains that hand over to each other would not end otherwise.
+func (d *draining) all(ctx context.Context, tell func(handover) error) error {
+	d.told = make(map[string]handover)
+	for more := true; more; {
+		led, err := d.led(ctx)
+		if err != nil {
+			return err
+		}
+		more = false
+		for _, l := range led {
+			h, was := d.told[l.Name]
+			leads := true
+			switch {
+			case was && h.err != nil: // told already
+				continue
+			case was:
+				h.fail(ui.Exitf(ui.ExitRefused, "%s leads again; drain once more", l.ID))
+			default:
+				h, leads = d.handOver(ctx, l.Name)
+				if why := context.Cause(ctx); why != nil && h.err != nil { // nobody waits for the others, who have not been asked
+					if errors.Is(h.err, why) {
+						why = h.err
+					}
+					return why
+				}
+			}
+			if !leads { // somebody else was faster
+				continue
+			}
+			d.told[l.Name], more = h, true
+			if err := tell(h); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// led returns who leads, of the elections that one of those leads who are drained.
+func (d *draining) led(ctx context.Context) ([]page.Leading, error) {
+	ctx, cancel := d.g.WithTimeout(ctx)
+	defer cancel()
+	all, err := page.Led(ctx, d.b)
+	return slices.DeleteFunc(all, func(l page.Leading) bool { return !matchStars(d.pattern, l.ID) }), err
 }
 
 // A handover is what became of one election.
@@ -110,50 +159,68 @@ func (h handover) String() string {
 	if h.Error != "" {
 		return fmt.Sprintf("%s: %s", h.Name, ui.Visible(h.Error))
 	}
-	return fmt.Sprintf("%s: %s resigned; %s leads (token %d)", h.Name, ui.Visible(h.Resigned.ID), ui.Visible(h.Next.ID), h.Next.Token)
+	return fmt.Sprintf("%s: %s resigned; %s leads (token %d)", h.Name, h.Resigned.name(), h.Next.name(), h.Next.Token)
 }
 
-// handOver asks the leader to resign in favour of the first candidate who is none of those, and waits until another leads.
-// leads is false if the leader is none of those by now.
-func handOver(ctx context.Context, g *connect.Flags, b backend.Backend, name string, those func(id string) bool, by, reason string, wait time.Duration) (h handover, leads bool) {
+// fail notes why the election was not handed over.
+func (h *handover) fail(err error) {
+	h.Next, h.Error, h.err = nil, err.Error(), err
+}
+
+// handOver asks the leader to resign in favour of the first candidate who is not to be drained too, and waits until another leads.
+// leads is false if the leader is none of those who are drained by now.
+func (d *draining) handOver(ctx context.Context, name string) (h handover, leads bool) {
 	h.Name = name
-	fail := func(err error) (handover, bool) {
-		h.Error, h.err = err.Error(), err
-		return h, true
-	}
-	asking, cancel := g.WithTimeout(ctx)
-	defer cancel()
-	e := elect.New(b, name, nil)
-	s, line, err := e.Line(asking)
-	if err != nil {
-		return fail(err)
-	}
-	if s.Vacant() || !those(s.Leader.ID) {
-		return h, false
-	}
-	h.Resigned = leaderOf(s)
-	heir := slices.IndexFunc(line, func(c elect.Candidate) bool { return !c.Pinned && c.NotReady == "" && !those(c.ID) })
-	if heir < 0 {
-		return fail(ui.Exitf(ui.ExitRefused, "%s leads on: nobody stands behind it who could", s.Leader.ID))
-	}
-	old, err := operate.New(b, name, by).AskToResign(asking, &operate.ResignOptions{
-		Token: s.Leader.Token, To: line[heir].Key, Within: min(wait, 24*time.Hour), Reason: reason,
-	})
+	e := elect.New(d.b, name, nil)
+	old, err := d.ask(ctx, e, &h)
 	switch {
-	case err == nil:
-	case errors.Is(err, operate.ErrOtherLeader), errors.Is(err, elect.ErrNoLeader):
+	case err != nil:
+		h.fail(err)
+		return h, true
+	case old == elect.Leader{}:
 		return h, false
-	case errors.Is(err, backend.ErrUnavailable), asking.Err() != nil:
-		return fail(err)
-	default:
-		return fail(&ui.ExitError{Code: ui.ExitRefused, Err: err})
 	}
-	next, err := successor(ctx, e, old, wait, func(s elect.State) bool { return !s.Vacant() && !those(s.Leader.ID) })
+	next, err := successor(ctx, e, old, d.wait, func(s elect.State) bool { return !s.Vacant() && !d.drains(s.Leader.Candidate) })
 	if err != nil {
-		return fail(err)
+		h.fail(err)
+		return h, true
 	}
 	h.Next = leaderOf(next)
 	return h, true
+}
+
+// drains reports whether what the candidate leads is to be handed over.
+func (d *draining) drains(c elect.Candidate) bool {
+	return matchStars(d.pattern, ui.NameOf(c.ID, c.Key))
+}
+
+// ask returns who was asked to resign, and notes it in h. It is the zero Leader if the leader is none of those who are drained.
+func (d *draining) ask(ctx context.Context, e *elect.Election, h *handover) (elect.Leader, error) {
+	ctx, cancel := d.g.WithTimeout(ctx)
+	defer cancel()
+	for {
+		s, line, err := e.Line(ctx)
+		if err != nil || s.Vacant() || !d.drains(s.Leader.Candidate) {
+			return elect.Leader{}, err
+		}
+		h.Resigned = leaderOf(s)
+		heir := slices.IndexFunc(line, func(c elect.Candidate) bool { return !c.Pinned && c.NotReady == "" && !d.drains(c) })
+		if heir < 0 {
+			return elect.Leader{}, ui.Exitf(ui.ExitRefused, "%s leads on: nobody stands behind it who could", h.Resigned.name())
+		}
+		old, err := operate.New(d.b, e.Name(), d.by).AskToResign(ctx, &operate.ResignOptions{
+			Token: s.Leader.Token, To: line[heir].Key, Within: min(d.wait, 24*time.Hour), Reason: d.reason,
+		})
+		switch {
+		case errors.Is(err, operate.ErrOtherLeader): // who may be one of those too
+		case errors.Is(err, elect.ErrNoLeader):
+			return elect.Leader{}, nil
+		case err == nil, errors.Is(err, backend.ErrUnavailable), ctx.Err() != nil:
+			return old, err
+		default:
+			return elect.Leader{}, &ui.ExitError{Code: ui.ExitRefused, Err: err}
+		}
+	}
 }
 
 // matchStars reports whether s is the pattern, in which each * stands for any bytes.

@@ -16,7 +16,8 @@ func newLeader(g *connect.Flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "leader NAME",
 		Short: "Print who leads",
-		Long: `Print the id of the leader of the election NAME, and nothing else.
+		Long: `Print the id of the leader of the election NAME, and nothing else: its key, if it is of another
+program and has no id.
 
 Exit codes: 0 somebody leads; 1 nobody does; 125 it could not be found out.
 
@@ -52,7 +53,7 @@ from leading:
 				return nobodyLeads(g, name, s.Err())
 			}
 			if *out != ui.AsJSON {
-				_, err = fmt.Fprintln(cmd.OutOrStdout(), ui.Visible(s.Leader.ID))
+				_, err = fmt.Fprintln(cmd.OutOrStdout(), leaderOf(s).name())
 			}
 			return err
 		})

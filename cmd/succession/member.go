@@ -25,6 +25,9 @@ func memberOf(c elect.Candidate) member {
 	return member{ID: c.ID, Value: c.Value, Key: c.Key, Token: c.Token, Pinned: c.Pinned, Priority: c.Priority, Site: c.Site, NotReady: c.NotReady}
 }
 
+// name returns what the member is called in text.
+func (m member) name() string { return ui.Visible(ui.NameOf(m.ID, m.Key)) }
+
 // leaderOf returns who leads; nil if nobody does.
 func leaderOf(s elect.State) *member {
 	if s.Vacant() {

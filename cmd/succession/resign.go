@@ -79,14 +79,14 @@ With -o json it prints one object, or null with exit code 1 where nobody led:
 			if err != nil {
 				return err
 			}
+			r := resignation{Resigned: leaderOf(elect.State{Leader: old})}
 			if *out == ui.AsJSON {
-				r := resignation{Resigned: leaderOf(elect.State{Leader: old})}
 				if !next.Vacant() {
 					r.Next = leaderOf(next)
 				}
 				return ui.PrintJSON(cmd.OutOrStdout(), r)
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s resigned (token %d); %s\n", ui.Visible(old.ID), old.Token, changeTo(next))
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s resigned (token %d); %s\n", r.Resigned.name(), old.Token, changeTo(next))
 			return err
 		})
 	}
@@ -101,8 +101,9 @@ type resignation struct {
 
 // successor waits until another than old, who was asked to resign, leads, or nobody does, in a state that is wanted.
 func successor(ctx context.Context, e *elect.Election, old elect.Leader, wait time.Duration, wanted func(elect.State) bool) (elect.State, error) {
+	who := ui.NameOf(old.ID, old.Key)
 	late := ui.Exitf(ui.ExitTimeout,
-		"%s was asked to resign %v ago and was not seen to resign from %q; it may be busy stopping, or be no program of this project: wait longer with --wait, or look at it", old.ID, wait, e.Name())
+		"%s was asked to resign %v ago and was not seen to resign from %q; it may be busy stopping, or be no program of this project: wait longer with --wait, or look at it", who, wait, e.Name())
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, late)
 	defer cancel()
 	for s, err := range e.Observe(ctx) {
@@ -110,7 +111,7 @@ func successor(ctx context.Context, e *elect.Election, old elect.Leader, wait ti
 		case errors.Is(err, late):
 			return elect.State{}, err
 		case err != nil:
-			return elect.State{}, fmt.Errorf("%s is still asked to resign from %q: %w", old.ID, e.Name(), err)
+			return elect.State{}, fmt.Errorf("%s is still asked to resign from %q: %w", who, e.Name(), err)
 		}
 		if !page.SameTerm(s.Leader, old) && wanted(s) {
 			return s, nil

@@ -71,9 +71,9 @@ func changeTo(s elect.State) change {
 func (c change) String() string {
 	switch c.Event {
 	case "acknowledged":
-		return fmt.Sprintf("%s is at work, token %d", ui.Visible(c.Leader.ID), c.Leader.Token)
+		return fmt.Sprintf("%s is at work, token %d", c.Leader.name(), c.Leader.Token)
 	case "elected":
-		return fmt.Sprintf("%s leads, token %d", ui.Visible(c.Leader.ID), c.Leader.Token)
+		return fmt.Sprintf("%s leads, token %d", c.Leader.name(), c.Leader.Token)
 	}
 	if c.Why != "" {
 		return "nobody leads: " + c.Why

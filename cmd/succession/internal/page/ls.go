@@ -88,6 +88,13 @@ func (w *watcher) all(ctx context.Context) ([]row, error) {
 func Led(ctx context.Context, b backend.Backend) (all []Leading, err error) {
 	w := newWatcher(b, nil, slog.New(slog.DiscardHandler))
 	defer w.close()
+	s, err := b.Session(ctx)
+	if err == nil {
+		err = s.Refresh(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
 	rows, err := w.all(ctx)
 	if err != nil {
 		return nil, err
@@ -98,8 +105,8 @@ func Led(ctx context.Context, b backend.Backend) (all []Leading, err error) {
 		}
 	}
 	for _, r := range rows {
-		if r.Kind == kindElection && r.Who != "" {
-			all = append(all, Leading{r.Name, r.Who})
+		if h := w.heads[r.Line]; r.Kind == kindElection && !h.now.Vacant() && !h.waits(r.Line) {
+			all = append(all, Leading{r.Name, nameOf(h.now.Leader.Candidate)})
 		}
 	}
 	slices.SortFunc(all, func(a, b Leading) int { return strings.Compare(a.Name, b.Name) })

@@ -92,13 +92,8 @@ func SameTerm(a, b elect.Leader) bool {
 	return a.Token == b.Token || a.Key == b.Key && a.Position == b.Position
 }
 
-// nameOf returns who it is; foreign candidates need not say so.
-func nameOf(l elect.Candidate) string {
-	if l.ID == "" {
-		return l.Key
-	}
-	return l.ID
-}
+// nameOf returns who it is.
+func nameOf(l elect.Candidate) string { return ui.NameOf(l.ID, l.Key) }
 
 // blind notes that nothing is seen since an instant, and why; "" ends that.
 func (p *past) blind(kind string, since time.Time) {

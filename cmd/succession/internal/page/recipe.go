@@ -109,6 +109,13 @@ func (h *head) blank() bool {
 	return h.read && h.err == nil && !h.stood && h.line.Version == backend.Absent
 }
 
+// waits reports whether it looks as if the first in the line leads nothing, and waits for what a recipe gives it: an item, a slot or
+// a task. While there is none of these, nothing else tells such a line from that of an election.
+func (h *head) waits(line string) bool {
+	return h.line.Header.Acknowledged == 0 && len(h.told) == 0 &&
+		slices.ContainsFunc([]string{naming.Turn, naming.Waiting, naming.Idle}, func(suffix string) bool { return strings.HasSuffix(line, suffix) })
+}
+
 // fold makes one row of the lines of each recipe. A line that was only asked for is left out if a recipe
 // has that name.
 func fold(heads map[string]*head) map[string]row {

@@ -15,3 +15,6 @@ func WhoAmI() string {
 	}
 	return cmp.Or(name, "somebody") + "@" + cmp.Or(host, "unknown-host")
 }
+
+// NameOf returns what a member is called: its id, or its key, as members of other programs need not have an id.
+func NameOf(id, key string) string { return cmp.Or(id, key) }
