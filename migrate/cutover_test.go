@@ -489,6 +489,34 @@ func TestCutoverOutOfTimeAfterTheSeal(t *testing.T) {
 	})
 }
 
+// Whoever gives up a cutover, at whatever moment, is told of the request if that stands.
+func TestCutoverGivenUp(t *testing.T) {
+	for after := time.Duration(0); after < 60*time.Millisecond; after += 500 * time.Microsecond {
+		inWorld(t, func(w *world) {
+			op := w.begun(onBoth)
+			w.raw(0, "leader")
+			ctx, cancel := context.WithTimeout(w.ctx, after)
+			defer cancel()
+			_, err := op.Cutover(ctx, election)
+			time.Sleep(time.Second) // what was sent arrives
+			s, serr := op.Status(w.ctx, election)
+			if serr != nil {
+				t.Fatal(serr)
+			}
+			says := strings.Contains(err.Error(), "asked, and not seen to be done")
+			if s.Phase == migrate.Asked && !says {
+				t.Errorf("given up after %v: %v", after, err)
+			}
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("given up after %v: %v, want the end of the context", after, err)
+			}
+			if after == 0 && says || after > 50*time.Millisecond && !says {
+				t.Errorf("given up after %v: %v", after, err)
+			}
+		})
+	}
+}
+
 // Candidates that wait on the old coordinator learn of the seal from the one in front, and not only when they look again
 // after a session time: nobody would lead if the leader went meanwhile.
 func TestWaitersFollowTheSeal(t *testing.T) {

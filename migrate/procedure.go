@@ -213,7 +213,8 @@ func (b *Backend) beginToJoin(ctx context.Context, election string, why error) e
 // Cutover fails when the election has moved.
 func (b *Backend) Cutover(ctx context.Context, election string) (Status, error) {
 	wait := backoff.JitterOf(ctx)
-	var asked Status // the last status that waited; empty before the request stands, and once a leader has followed it
+	var asked Status // the last status that waited; empty before one has, and once a leader has followed the request
+	stands := false  // the request stands, or an answer to it was not waited for
 	for {
 		s, err := b.step(ctx, "cutover", election, func(v view) (bool, error) {
 			p, _ := b.phase(v)
@@ -230,6 +231,7 @@ func (b *Backend) Cutover(ctx context.Context, election string) (Status, error) 
 					return false, err
 				}
 			}
+			stands = p == protocol.Begun || p == protocol.Asked
 			done, err := b.try(ctx, election, v, unlessPaused(b.route.Cutover))
 			if p != protocol.Asked {
 				asked = Status{}
@@ -241,8 +243,12 @@ func (b *Backend) Cutover(ctx context.Context, election string) (Status, error) 
 			return true, err
 		})
 		switch {
-		case err != nil && ctx.Err() != nil && asked.Phase == Asked:
-			return asked, composite.Wrap("cutover", election, fmt.Errorf("%w: asked, and not seen to be done: %s: %w", ErrRefused, waitsFor(asked), context.Cause(ctx)))
+		case err != nil && ctx.Err() != nil && stands:
+			why := "look at the status"
+			if asked.Phase == Asked {
+				why = waitsFor(asked)
+			}
+			return asked, composite.Wrap("cutover", election, fmt.Errorf("%w: asked, and not seen to be done: %s: %w", ErrRefused, why, context.Cause(ctx)))
 		case err != nil:
 			return s, err
 		case s.Phase == Moved && len(b.carry) > 0: // it may have moved before they were in the list
