@@ -1,6 +1,7 @@
 package elect_test
 
 import (
+	"context"
 	"errors"
 	"math"
 	"strings"
@@ -54,6 +55,29 @@ func TestAskedOfNoTerm(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Whoever gives up AskToResign, at whatever moment, is told so if the leader may have been asked.
+func TestAskingGivenUp(t *testing.T) {
+	for after := time.Duration(0); after < 20*time.Millisecond; after += 500 * time.Microsecond {
+		virtual.Run(t, func(t *testing.T, c *memory.Coordinator) {
+			term := virtual.Must[*elect.Term](t)(elect.New(virtual.Client(t, c, "a"), "e", &elect.Options{ID: "a"}).Campaign(t.Context()))
+			defer term.Resign(t.Context())
+			b := virtual.Client(t, c, "operator")
+			b.Delay(time.Millisecond, time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), after)
+			defer cancel()
+			_, err := operate.New(b, "e", "").AskToResign(ctx, nil)
+			time.Sleep(virtual.TTL) // what was sent arrives
+			asked := errors.Is(term.Check(), elect.ErrAsked)
+			if asked && err != nil && !strings.Contains(err.Error(), "not known whether a (n_0000000000) was asked to resign") {
+				t.Errorf("given up after %v, the leader was asked: %v", after, err)
+			}
+			if !asked && err == nil {
+				t.Errorf("given up after %v, the leader was not asked", after)
+			}
+		})
 	}
 }
 

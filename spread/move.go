@@ -211,8 +211,12 @@ func (b *Backend) cutover(ctx context.Context, election string, h Home, m *migra
 	wait := backoff.New(ctx)
 	var leader string   // its member
 	var since time.Time // when it was first seen to lead, or asked to resign
+	var blocks []string // as it was last seen
 	for {
 		s, err := m.Status(ctx, election)
+		if err == nil {
+			blocks = s.Blocks
+		}
 		if len(s.OnFrom) > 0 && s.OnFrom[0].Key != leader {
 			leader, since = s.OnFrom[0].Key, time.Now()
 		}
@@ -234,11 +238,11 @@ func (b *Backend) cutover(ctx context.Context, election string, h Home, m *migra
 			since = time.Now()
 			_, err = old.AskToResign(ctx, &operate.ResignOptions{Token: s.OnFrom[0].Token})
 		}
-		if err != nil && !again.Passing(err) && !errors.Is(err, elect.ErrNoLeader) && !errors.Is(err, elect.ErrNotFirst) && !errors.Is(err, operate.ErrOtherLeader) {
+		if err != nil && ctx.Err() == nil && !again.Passing(err) && !errors.Is(err, elect.ErrNoLeader) && !errors.Is(err, elect.ErrNotFirst) && !errors.Is(err, operate.ErrOtherLeader) {
 			return err
 		}
-		if wait.After(ctx, err) != nil {
-			return fmt.Errorf("%w; the move is under way: move it again, or abort; it waits for this: %v", wait.Cause(ctx), s.Blocks)
+		if ctx.Err() != nil || wait.After(ctx, err) != nil {
+			return fmt.Errorf("%w; the move is under way: move it again, or abort; it waits for this: %v", wait.Cause(ctx), blocks)
 		}
 	}
 }

@@ -39,7 +39,8 @@ type ResignOptions struct {
 // leader hears of it, its term ends with [elect.ErrAsked] as the cause; its [elect.Election.Run]
 // then joins again, at the end of the line. AskToResign blocks for about three round
 // trips, and for more if there are candidates with [elect.Options] Ready, or To is given. It does not wait until
-// another leads; use [elect.Election.Observe] for that. o may be nil.
+// another leads; use [elect.Election.Observe] for that. If ctx ends first, or the coordinator cannot be reached, the error says whether
+// the leader may have been asked. o may be nil.
 //
 // It returns [elect.ErrNoLeader] if nobody leads, and also [elect.ErrPaused] if the election is
 // paused. If candidates stand behind the leader and none of them is ready, or To is not, it asks
@@ -94,7 +95,7 @@ func (op *Operator) AskToResign(ctx context.Context, o *ResignOptions) (elect.Le
 	if err != nil {
 		return l, err
 	}
-	return l, header.Update(ctx, s, op.name, backend.Member{}, func(h *header.Header) bool {
+	err = header.Update(ctx, s, op.name, backend.Member{}, func(h *header.Header) bool {
 		if h.Resign == nobodys {
 			h.Resign = 0
 		}
@@ -107,6 +108,10 @@ func (op *Operator) AskToResign(ctx context.Context, o *ResignOptions) (elect.Le
 		}
 		return true
 	})
+	if err != nil && (ctx.Err() != nil || errors.Is(err, backend.ErrUnavailable)) {
+		err = fmt.Errorf("it is not known whether %s was asked to resign: %w", value.Named(line.Members[0]), err)
+	}
+	return l, err
 }
 
 // noTerm returns the number of the header's request to resign if it is the token of no term, and
