@@ -28,7 +28,7 @@ import (
 // removed, or if the coordinator cannot be reached. It returns other errors, such as
 // [backend.ErrDenied], [backend.ErrSealed] or [backend.ErrReset].
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
-	return e.campaign(ctx, context.WithoutCancel(ctx), false)
+	return e.campaign(ctx, context.WithoutCancel(ctx), false, nil)
 }
 
 // TryCampaign is [Election.Campaign] for a candidate that does not wait behind another. It
@@ -40,12 +40,12 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 // once the fence was raised. While the coordinator cannot be reached, it tries on until ctx ends, as
 // Campaign does.
 func (e *Election) TryCampaign(ctx context.Context) (*Term, error) {
-	return e.campaign(ctx, context.WithoutCancel(ctx), true)
+	return e.campaign(ctx, context.WithoutCancel(ctx), true, nil)
 }
 
 // campaign is Campaign, or TryCampaign if once is true, for a term whose context ends when
-// life ends.
-func (e *Election) campaign(ctx, life context.Context, once bool) (_ *Term, err error) {
+// life ends. If pause is not nil, campaign calls it before it joins; an error ends the campaign.
+func (e *Election) campaign(ctx, life context.Context, once bool, pause func() error) (_ *Term, err error) {
 	if err := e.valid(); err != nil {
 		return nil, err
 	}
@@ -54,6 +54,11 @@ func (e *Election) campaign(ctx, life context.Context, once bool) (_ *Term, err 
 	yields := backoff.Backoff{Min: 100 * time.Millisecond, Max: 30 * time.Second, Jitter: backoff.JitterOf(ctx)}
 	var yielded time.Time // the last time
 	defer e.tellFailed(&err)
+	if pause != nil {
+		if err := pause(); err != nil {
+			return nil, err
+		}
+	}
 	for {
 		t, err := e.attempt(ctx, life, &wait, once)
 		if err == nil {

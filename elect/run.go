@@ -40,8 +40,9 @@ func (e *Election) Run(ctx context.Context, fn func(ctx context.Context, t *Term
 		return fmt.Errorf("elect: %w call of Run: it was given no function", backend.ErrInvalid)
 	}
 	starts := backoff.Backoff{Min: time.Second, Max: time.Minute, Jitter: backoff.JitterOf(ctx)}
+	var pause func() error
 	for {
-		t, err := e.campaign(ctx, ctx, false)
+		t, err := e.campaign(ctx, ctx, false, pause)
 		if err != nil {
 			return ending.Ended(ctx, err)
 		}
@@ -59,13 +60,11 @@ func (e *Election) Run(ctx context.Context, fn func(ctx context.Context, t *Term
 		default:
 			e.o.Logger.Info("stepped down, joining again", "why", err)
 		}
+		pause = nil
 		if stepped = stepped || errors.Is(lost, ErrNotReady); time.Since(t.began) >= max(t.s.TTL(), time.Second) {
 			starts.Reset()
 		} else if stepped {
-			err = cmp.Or(lost, err)
-			if err := starts.After(ctx, err); err != nil {
-				return ending.Ended(ctx, err)
-			}
+			pause = func() error { return starts.After(ctx, cmp.Or(lost, err)) }
 		}
 	}
 }

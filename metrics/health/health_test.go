@@ -3,6 +3,7 @@ package health_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -147,6 +148,35 @@ func TestReady(t *testing.T) {
 		is(true) // what is over does not count
 		a.Close()
 		b.Close()
+	})
+}
+
+// A candidate that steps down, and pauses before it joins again, does not stand in line meanwhile.
+func TestReadyBetweenTerms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(nil).Client("a")
+		defer b.Close()
+		h := health.NewReady()
+		ctx, cancel := context.WithCancel(t.Context())
+		led, ended := make(chan bool), make(chan error)
+		go func() {
+			ended <- elect.New(b, "reports", &elect.Options{Trace: h.Trace}).Run(ctx, func(context.Context, *elect.Term) error {
+				led <- true
+				return elect.ErrStepDown
+			})
+		}()
+		for term := range 3 {
+			<-led
+			synctest.Wait()
+			var got health.Readiness
+			if code := get(t, h, &got); code != http.StatusServiceUnavailable || !slices.Equal(got.Outside, []string{"reports"}) {
+				t.Errorf("after term %d it answers with %d, %+v", term, code, got)
+			}
+		}
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
 	})
 }
 
