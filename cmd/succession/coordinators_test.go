@@ -211,19 +211,23 @@ func shares(t *testing.T, url string) {
 }
 
 // TestRestartOutlastsAnOutage says that an outage of the coordinator, which costs a
-// leader its term, does not end its process where that is to go on.
+// leader its term, does not end its process where that is to go on, which says meanwhile that it
+// does not stand in line.
 func TestRestartOutlastsAnOutage(t *testing.T) {
 	t.Parallel()
-	e := coordtest.NewEtcd(t, nil)
-	p := start(t, "--url", "etcd://"+e.Addrs()[0]+"/command?ttl=6s&connect=1s", "run", "--restart", coordtest.Name(t), "--", "sh", "-c", "echo runs; exec sleep 1000")
+	e, name := coordtest.NewEtcd(t, nil), coordtest.Name(t)
+	p := start(t, "--url", "etcd://"+e.Addrs()[0]+"/command?ttl=6s&connect=1s", "run", "--restart", "--serve", "0", name, "--", "sh", "-c", "echo runs; exec sleep 1000")
+	at := p.event("serving").Address
 	p.line("runs")
 	first := p.event("started").Token
+	inLine(t, at, name, 1)
 	e.Kill()
 	p.event("lost")
 	p.event("resigned")
 	for range 2 {
 		p.event("retrying")
 	}
+	inLine(t, at, name, 0)
 	if err := e.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}

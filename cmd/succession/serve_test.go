@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -30,6 +31,22 @@ func probe(t *testing.T, addr, path string) (int, string) {
 		t.Fatal(err)
 	}
 	return r.StatusCode, string(body)
+}
+
+// inLine fails the test unless the probe and the series of the process at addr say whether it stands in line for name: in is 1 or 0.
+func inLine(t *testing.T, addr, name string, in int) {
+	t.Helper()
+	status, body := http.StatusServiceUnavailable, fmt.Sprintf("{\"ready\":false,\"outside\":[%q]}\n", name)
+	if in == 1 {
+		status, body = http.StatusOK, "{\"ready\":true}\n"
+	}
+	if code, got := probe(t, addr, "/ready"); code != status || got != body {
+		t.Errorf("/ready is answered with %d, %s; want %d, %s", code, got, status, body)
+	}
+	want := fmt.Sprintf("\nsuccession_in_line{election=%q} %d\n", name, in)
+	if _, got := probe(t, addr, "/metrics"); !strings.Contains(got, want) {
+		t.Errorf("there is no %s in\n%s", want, got)
+	}
 }
 
 // The leader and who waits answer probes and Prometheus, from before they stand in line until they
@@ -60,8 +77,9 @@ func TestServe(t *testing.T) {
 				if _, body := probe(t, addr, "/metrics"); !strings.Contains(body, "\nsuccession_leader{election=\"reports\"} "+value+"\n") {
 					t.Errorf("the value of succession_leader is not %s:\n%s", value, body)
 				}
-				if code, body := probe(t, addr, "/ready"); code != http.StatusOK || body != "{\"ready\":true}\n" {
-					t.Errorf("/ready is answered with %d, %s", code, body)
+				inLine(t, addr, "reports", 1)
+				if _, body := probe(t, addr, "/metrics"); strings.Contains(body, "\nsuccession_recipe{") != (subcommand == "lock") {
+					t.Errorf("the series tell a recipe, or do not:\n%s", body)
 				}
 				if code, body := probe(t, addr, "/live"); code != http.StatusOK || body != "{\"live\":true}\n" {
 					t.Errorf("/live is answered with %d, %s", code, body)
@@ -150,9 +168,7 @@ func TestServeUnreached(t *testing.T) {
 	p := start(t, "--url", "etcd://127.0.0.1:1/app", "run", "--serve", "0", "reports", "--", "true")
 	at := p.event("serving").Address
 	p.event("connecting") // it has tried
-	if code, body := probe(t, at, "/ready"); code != http.StatusServiceUnavailable {
-		t.Errorf("/ready is answered with %d, %s", code, body)
-	}
+	inLine(t, at, "reports", 0)
 	if code, body := probe(t, at, "/live"); code != http.StatusOK {
 		t.Errorf("/live is answered with %d, %s", code, body)
 	}

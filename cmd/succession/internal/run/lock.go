@@ -22,7 +22,7 @@ type lockOptions struct {
 // LockCommand returns the subcommand lock.
 func LockCommand(g *connect.Flags) *cobra.Command {
 	l := new(lockOptions)
-	o := runOptions{right: right{l.take, "holding", true, locked}}
+	o := runOptions{right: right{l.take, "holding", true, locked, "lock"}}
 	cmd := &cobra.Command{
 		Use:   "lock [flags] NAME -- CMD [ARG...]",
 		Short: "Run a command only while this process holds a lock",

@@ -33,6 +33,7 @@ type right struct {
 	// missed says that it was not to be had within the given time, or at once if that is 0; nil
 	// if nobody waits for it.
 	missed func(name string, waited time.Duration) string
+	recipe string // as in an event of package trace; empty for an election
 }
 
 // unavailable are the errors that say that another has what is wanted.
@@ -130,7 +131,7 @@ func notElected(name string, waited time.Duration) string {
 // Command returns the subcommand run.
 func Command(g *connect.Flags) *cobra.Command {
 	o := runOptions{
-		right: right{lead, "elected leader of", true, notElected},
+		right: right{lead, "elected leader of", true, notElected, ""},
 		codes: codes{conflict: ui.ExitTimeout, lost: ui.ExitLost, failed: ui.ExitFailed},
 	}
 	cmd := &cobra.Command{

@@ -131,6 +131,8 @@ func (r *runner) serve() (err error) {
 	if r.server, err = newServer(r.o, r.name); err != nil {
 		return err
 	}
+	// It wants to stand in line from now until it ends, also while it opens the coordinator or a session, and between two terms.
+	r.server.trace()(trace.Event{Election: r.name, Recipe: r.o.right.recipe, Kind: trace.Started})
 	addr := r.server.listener.Addr().String()
 	r.report.info("serving", fmt.Sprintf("serving /live, /ready, /leader and /metrics on http://%s", addr), slog.String("address", addr))
 	return nil
