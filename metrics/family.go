@@ -121,8 +121,8 @@ func terms(e *election, add func(float64, ...string)) {
 }
 
 func inLine(e *election, add func(float64, ...string)) {
-	if e.campaigns > 0 {
-		add(float64(len(e.standing)))
+	if e.candidacy.Wants() {
+		add(float64(e.candidacy.Standing()))
 	}
 }
 

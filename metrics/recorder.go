@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/metrics/internal/candidacy"
 	"github.com/succession-dev/succession/migrate"
 )
 
@@ -42,17 +43,16 @@ func New(o *Options) *Recorder {
 
 // An election is what a recorder knows of one election.
 type election struct {
-	recipe    string         // which recipe it is a part of; empty if none
-	elects    bool           // it is an election too, of the same name
-	campaigns int            // campaigns that have begun, and are not over
+	recipe    string // which recipe it is a part of; empty if none
+	elects    bool   // it is an election too, of the same name
+	candidacy candidacy.State
 	leading   int            // terms that this process has now
 	token     uint64         // the largest token so far
 	terms     map[end]uint64 // terms that have ended
 	phase     migrate.Phase  // empty if it was never set
 
-	standing map[place]bool      // the members of this process
-	joined   map[place]time.Time // since when a member that does not lead stands in line
-	paused   map[place]bool      // the members that wait behind the gate of a pause; nil if none ever has
+	joined map[place]time.Time // since when a member that does not lead stands in line
+	paused map[place]bool      // the members that wait behind the gate of a pause; nil if none ever has
 }
 
 // A process is what a recorder knows of all elections together. Sessions are shared by elections.
@@ -86,9 +86,8 @@ func placeOf(m backend.Member) place { return place{m.Line, m.Key, m.Position} }
 
 func newElection() *election {
 	return &election{
-		terms:    make(map[end]uint64),
-		standing: make(map[place]bool),
-		joined:   make(map[place]time.Time),
+		terms:  make(map[end]uint64),
+		joined: make(map[place]time.Time),
 	}
 }
 

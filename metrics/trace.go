@@ -23,11 +23,10 @@ func (r *Recorder) Trace(ev trace.Event) {
 	} else {
 		e.recipe = ev.Recipe
 	}
+	e.candidacy.Trace(ev)
 	switch ev.Kind {
-	case trace.Started:
-		e.campaigns++
 	case trace.Joined:
-		e.standing[m], e.joined[m] = true, time.Now()
+		e.joined[m] = time.Now()
 	case trace.Waiting:
 		e.waits(m, ev.Err)
 	case trace.Elected:
@@ -45,15 +44,11 @@ func (r *Recorder) Trace(ev trace.Event) {
 			p.overdue[m] = time.Now()
 		}
 	case trace.SessionLost:
-		delete(e.standing, m)
 		e.waits(m, nil)
 	case trace.Left:
-		delete(e.standing, m)
 		delete(e.joined, m)
 		delete(p.overdue, m)
 		e.waits(m, nil)
-	case trace.Finished:
-		e.campaigns--
 	case trace.Retrying:
 		p.retries[opOf(ev.Err)]++
 	case trace.SessionOpened:

@@ -14,7 +14,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/memory"
+	"github.com/succession-dev/succession/metrics"
 	"github.com/succession-dev/succession/metrics/health"
 )
 
@@ -149,6 +152,77 @@ func TestReady(t *testing.T) {
 		a.Close()
 		b.Close()
 	})
+}
+
+// A leader that was lost does not stand in line until its work has ended and it has joined again. One that is to hand over does,
+// because it still stands in front.
+func TestReadyWhileTheWorkGoesOn(t *testing.T) {
+	for name, tt := range map[string]struct {
+		lose  func(t *testing.T, c *memory.Coordinator, b *memory.Backend)
+		ready bool
+	}{
+		"cut off": {func(_ *testing.T, _ *memory.Coordinator, b *memory.Backend) { b.Cut() }, false},
+		"removed": {func(_ *testing.T, c *memory.Coordinator, _ *memory.Backend) {
+			c.Remove("reports", c.Members("reports")[0].Key)
+		}, false},
+		"asked": {func(t *testing.T, c *memory.Coordinator, _ *memory.Backend) {
+			operator := c.Client("operator")
+			defer operator.Close()
+			if _, err := operate.New(operator, "reports", "").AskToResign(t.Context(), nil); err != nil {
+				t.Error(err)
+			}
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := memory.New(nil)
+				b := c.Client("a")
+				defer b.Close()
+				h, m := health.NewReady(), metrics.New(nil)
+				is := func(ready bool) {
+					t.Helper()
+					synctest.Wait()
+					status, in := http.StatusServiceUnavailable, 0.0
+					if ready {
+						status, in = http.StatusOK, 1
+					}
+					var got health.Readiness
+					if code := get(t, h, &got); code != status {
+						t.Errorf("it answers with %d, %+v; want %d", code, got, status)
+					}
+					for _, f := range m.Gather() {
+						if f.Name == "succession_in_line" && f.Series[0].Value != in {
+							t.Errorf("%s is %v, want %v", f.Name, f.Series[0].Value, in)
+						}
+					}
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				terms, ended := make(chan *elect.Term), make(chan error)
+				go func() {
+					o := &elect.Options{Trace: trace.Tee(h.Trace, m.Trace)}
+					ended <- elect.New(b, "reports", o).Run(ctx, func(_ context.Context, term *elect.Term) error {
+						terms <- term
+						<-terms
+						return nil
+					})
+				}()
+				first := <-terms
+				is(true)
+				tt.lose(t, c, b)
+				<-first.Context().Done()
+				is(tt.ready)
+				b.Heal()
+				time.Sleep(time.Minute)
+				is(tt.ready)
+				terms <- nil // its work ends
+				<-terms
+				is(true)
+				cancel()
+				terms <- nil
+				<-ended
+			})
+		})
+	}
 }
 
 // A candidate that steps down, and pauses before it joins again, does not stand in line meanwhile.

@@ -6,25 +6,19 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect/trace"
+	"github.com/succession-dev/succession/metrics/internal/candidacy"
 )
 
 // A Ready is a handler that fails while this process could not take over: it campaigns, but does
-// not stand in line, because it has not reached the coordinator yet, or is cut off. A process that
-// waits in line is ready.
+// not stand in line, because it has not reached the coordinator yet, is cut off, or has lost leadership
+// and its work goes on. A process that waits in line is ready.
 //
 // A Ready is safe for concurrent use, and has no goroutine and nothing to close.
 type Ready struct {
 	mu        sync.Mutex
 	begun     bool
-	elections map[string]*campaigns // with campaigns with campaigns that are not over
-}
-
-// campaigns are the campaigns of one election.
-type campaigns struct {
-	n        int
-	standing map[backend.Member]bool
+	elections map[string]*candidacy.State // those in whose lines this process wants to stand
 }
 
 // A Readiness is the JSON that a [Ready] answers with.
@@ -35,31 +29,22 @@ type Readiness struct {
 }
 
 // NewReady returns a Ready that fails until the first campaign stands in line.
-func NewReady() *Ready { return &Ready{elections: make(map[string]*campaigns)} }
+func NewReady() *Ready { return &Ready{elections: make(map[string]*candidacy.State)} }
 
 // Trace is for [elect.Options] Trace, like Trace of [Live].
 func (r *Ready) Trace(ev trace.Event) {
-	m := ev.Member
-	m.Pinned = false // a member stays the same when it is pinned
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c := r.elections[ev.Election]
-	if c == nil {
-		c = &campaigns{standing: make(map[backend.Member]bool)}
+	s := r.elections[ev.Election]
+	if s == nil {
+		s = new(candidacy.State)
 	}
-	switch ev.Kind {
-	case trace.Started:
+	s.Trace(ev)
+	if s.Wants() {
 		r.begun = true
-		c.n++
-		r.elections[ev.Election] = c
-	case trace.Joined:
-		c.standing[m] = true
-	case trace.SessionLost, trace.Left:
-		delete(c.standing, m)
-	case trace.Finished:
-		if c.n--; c.n <= 0 {
-			delete(r.elections, ev.Election)
-		}
+		r.elections[ev.Election] = s
+	} else {
+		delete(r.elections, ev.Election)
 	}
 }
 
@@ -70,7 +55,7 @@ func (r *Ready) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	var s Readiness
 	r.mu.Lock()
 	for _, name := range slices.Sorted(maps.Keys(r.elections)) {
-		if len(r.elections[name].standing) == 0 {
+		if r.elections[name].Standing() == 0 {
 			s.Outside = append(s.Outside, name)
 		}
 	}

@@ -1,0 +1,47 @@
+// Package candidacy finds out from what candidates trace whether a process stands in the line of an election.
+package candidacy
+
+import (
+	"errors"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
+)
+
+// A State is how a process stands in one election. It is for one goroutine at a time.
+type State struct {
+	campaigns int // that have begun, and are not over
+	standing  map[backend.Member]bool
+}
+
+// Trace takes note of a step of a campaign in the election.
+func (s *State) Trace(ev trace.Event) {
+	m := ev.Member
+	m.Pinned = false // a member stays the same when it is pinned
+	switch ev.Kind {
+	case trace.Started:
+		s.campaigns++
+	case trace.Joined:
+		if s.standing == nil {
+			s.standing = make(map[backend.Member]bool)
+		}
+		s.standing[m] = true
+	case trace.Ended:
+		// Its work may hold up the process for long. Meanwhile the member has gone, or may go at any time, and nobody joins again. The
+		// member of a leader that hands over stands until its work has ended.
+		if errors.Is(ev.Err, elect.ErrLost) && !errors.Is(ev.Err, elect.ErrAsked) && !errors.Is(ev.Err, elect.ErrNotReady) {
+			delete(s.standing, m)
+		}
+	case trace.SessionLost, trace.Left:
+		delete(s.standing, m)
+	case trace.Finished:
+		s.campaigns--
+	}
+}
+
+// Wants reports whether the process wants to stand in line.
+func (s *State) Wants() bool { return s.campaigns > 0 }
+
+// Standing is how many members of the process stand in line, or lead.
+func (s *State) Standing() int { return len(s.standing) }
