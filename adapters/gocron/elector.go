@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 
 	"github.com/go-co-op/gocron/v2"
@@ -32,13 +33,17 @@ var _ gocron.Elector = (*Elector)(nil)
 // not block. The caller must call Close, and closes the backend of e after that.
 //
 // An error that does not pass by itself, as where the coordinator refuses the credentials, ends the
-// campaign. From then on IsLeader returns that error.
+// campaign. From then on IsLeader returns that error, which gocron does not log, and this scheduler runs no
+// job. So [slog.Default] is told of it, at the level Error, and [Elector.Done] is closed.
 func NewElector(e *elect.Election) *Elector {
 	ctx, stop := context.WithCancel(context.Background())
 	x := &Elector{stop: stop, done: make(chan struct{})}
 	go func() {
 		defer close(x.done)
 		err := e.Run(ctx, x.lead)
+		if ctx.Err() == nil {
+			slog.Error("gocron: this scheduler runs no more jobs, as its campaign has ended", "election", e.Name(), "id", e.ID(), "err", err)
+		}
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		x.err = err
@@ -117,6 +122,11 @@ func (x *Elector) begin() (t *elect.Term, done func(), err error) {
 	x.jobs.Add(1)
 	return t, x.jobs.Done, nil
 }
+
+// Done is closed when this candidate campaigns no more: after Close, or before, when an error has ended its
+// campaign, which Close then returns. Let the process end then, so that it is started anew. Done does not
+// block.
+func (x *Elector) Done() <-chan struct{} { return x.done }
 
 // Close leaves the line. It blocks until the functions of Task have returned and the coordinator has
 // confirmed; see [elect.Election.Run]. So first shut the scheduler down, which ends the contexts

@@ -1,8 +1,10 @@
 package gocron_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -182,18 +184,50 @@ func TestTaskOfOneThatDoesNotLead(t *testing.T) {
 	})
 }
 
-// An election that cannot be is told by whoever is asked.
-func TestElectorThatCannotCampaign(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		x := adapter.NewElector(elect.New(memory.New(nil).Client("a"), "/jobs", nil))
-		synctest.Wait()
-		if err := x.IsLeader(t.Context()); !errors.Is(err, adapter.ErrNotLeader) || !errors.Is(err, backend.ErrInvalid) {
-			t.Errorf("IsLeader: %v", err)
-		}
-		if err := x.Close(); !errors.Is(err, backend.ErrInvalid) {
-			t.Errorf("Close: %v", err)
-		}
-	})
+// What ends a campaign is told by whoever is asked, and in the log.
+func TestElectorWhoseCampaignEnds(t *testing.T) {
+	for _, tt := range []struct {
+		name, election string
+		end            func(c *memory.Coordinator)
+		why            error
+	}{
+		{"no election can be named so", "/jobs", func(*memory.Coordinator) {}, backend.ErrInvalid},
+		{"the coordinator was reset", "jobs", func(c *memory.Coordinator) { c.Reset() }, backend.ErrReset},
+		{"closed", "jobs", nil, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var log bytes.Buffer
+			was := slog.Default()
+			slog.SetDefault(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError})))
+			t.Cleanup(func() { slog.SetDefault(was) })
+			synctest.Test(t, func(t *testing.T) {
+				c := memory.New(&memory.Options{TTL: ttl})
+				b := c.Client("a")
+				defer b.Close()
+				x := adapter.NewElector(elect.New(b, tt.election, nil))
+				time.Sleep(time.Second)
+				if tt.end == nil {
+					x.Close()
+				} else {
+					tt.end(c)
+				}
+				<-x.Done()
+				if err := x.IsLeader(t.Context()); !errors.Is(err, adapter.ErrNotLeader) || !errors.Is(err, tt.why) && tt.why != nil {
+					t.Errorf("IsLeader: %v", err)
+				}
+				if err := x.Close(); !errors.Is(err, tt.why) {
+					t.Errorf("Close: %v", err)
+				}
+			})
+			records := 0
+			if tt.why != nil {
+				records = 1
+			}
+			if got := log.String(); strings.Count(got, "\n") != records || strings.Count(got, "election="+tt.election) != records {
+				t.Errorf("the log has %q, want %d record", got, records)
+			}
+		})
+	}
 }
 
 // Each run of a job is on one machine, also where clocks differ by less than Hold.
