@@ -105,8 +105,8 @@ func TestACampaignThatFailsIsTold(t *testing.T) {
 		if !errors.Is(err, enough) || !errors.Is(err, backend.ErrUnavailable) {
 			t.Errorf("the campaign ends with %v", err)
 		}
-		if ev := l.all(trace.Finished); len(ev) != 1 || ev[0].Err != err {
-			t.Errorf("told of %v, want of the end with %v", ev, err)
+		if ev := l.all(trace.Finished); len(ev) != 1 || !errors.Is(ev[0].Err, err) || !errors.Is(ev[0].Err, context.DeadlineExceeded) {
+			t.Errorf("told of %v, want of the end with %v, because the time was up", ev, err)
 		}
 		// Others are told of the outage anew, and it is theirs alone.
 		ctx, cancel = context.WithTimeoutCause(t.Context(), 90*time.Second, enough)

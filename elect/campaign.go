@@ -10,6 +10,7 @@ import (
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/again"
+	"github.com/succession-dev/succession/internal/ending"
 	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/internal/unready"
@@ -53,7 +54,7 @@ func (e *Election) campaign(ctx, life context.Context, once bool, pause func() e
 	wait := backoff.New(ctx)
 	yields := backoff.Backoff{Min: 100 * time.Millisecond, Max: 30 * time.Second, Jitter: backoff.JitterOf(ctx)}
 	var yielded time.Time // the last time
-	defer e.tellFailed(&err)
+	defer e.tellFailed(ctx, &err)
 	if pause != nil {
 		if err := pause(); err != nil {
 			return nil, err
@@ -97,10 +98,10 @@ func (e *Election) tellStarted() { e.trace(trace.Event{Kind: trace.Started}) }
 // tellFailed tells that a campaign has ended without a term, if it has.
 //
 //go:noinline
-func (e *Election) tellFailed(err *error) {
+func (e *Election) tellFailed(ctx context.Context, err *error) {
 	e.forget(false)
 	if *err != nil {
-		e.trace(trace.Event{Kind: trace.Finished, Err: *err})
+		e.trace(trace.Event{Kind: trace.Finished, Err: ending.Ended(ctx, *err)})
 	}
 }
 

@@ -20,7 +20,7 @@
 // never paused or moved:
 //
 //	succession_leader                         1 while this process leads, else 0
-//	succession_in_line                        1 while this process stands in line or leads, 0 while it tries to
+//	succession_in_line                        1 while this process stands in line or leads, 0 while it tries to or has failed
 //	succession_term_token                     the token of the newest term that this process has had
 //	succession_terms_total{end}               terms that have ended, by how
 //	succession_paused                         1 while this process waits behind the gate of a pause

@@ -72,7 +72,7 @@ var definitions = []definition{
 	{Family: Family{Name: "succession_leader", Kind: Gauge, Labels: []string{"election"},
 		Help: "1 while this process leads the election, else 0."}, election: leader},
 	{Family: Family{Name: "succession_in_line", Kind: Gauge, Labels: []string{"election"},
-		Help: "1 while this process stands in line or leads, 0 while it tries to; absent while it does not campaign."}, election: inLine},
+		Help: "1 while this process stands in line or leads, 0 while it tries to or its campaign has failed; absent while it does not campaign."}, election: inLine},
 	{Family: Family{Name: "succession_term_token", Kind: Gauge, Labels: []string{"election"},
 		Help: "The token of the newest term of this process; 0 before the first."},
 		election: func(e *election, add func(float64, ...string)) { add(float64(e.token)) }},

@@ -49,7 +49,9 @@ type Event struct {
 	Member   backend.Member // the zero Member in Started, Retrying and SessionOpened, and in Finished if there was no term
 	Ahead    backend.Member // Waiting only
 	Token    uint64         // Elected, Ended and Working only
-	Err      error          // Waiting, Ended, Left, Retrying, SessionLost, Yielded and Finished only
+	// Err is for Waiting, Ended, Left, Retrying, SessionLost, Yielded and Finished only. That of a campaign whose context has ended
+	// matches the Err of that context, such as [context.Canceled].
+	Err error
 	// Worked is how long the work of the term has gone on after Ended; in Left and Working only.
 	Worked time.Duration
 	// TTL is the session time that the coordinator has granted, 0 for none; in SessionOpened and Heartbeat only.

@@ -13,12 +13,14 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/metrics"
 	"github.com/succession-dev/succession/metrics/health"
+	"github.com/succession-dev/succession/recipes/lock"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -223,6 +225,62 @@ func TestReadyWhileTheWorkGoesOn(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An election whose campaign has failed is one in whose line this process wants to stand, until it campaigns again. A campaign that was
+// ended, or that did not want to wait, has not failed; and a lock is told to who wants it.
+func TestReadyAfterACampaign(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := memory.New(nil)
+		a, b := c.Client("a"), c.Client("b")
+		defer a.Close()
+		defer b.Close()
+		h, m := health.NewReady(), metrics.New(nil)
+		o := &elect.Options{Trace: trace.Tee(h.Trace, m.Trace)}
+		over := func(outside bool, err, want error) {
+			t.Helper()
+			if !errors.Is(err, want) {
+				t.Errorf("the campaign has failed with %v, want %v", err, want)
+			}
+			var got health.Readiness
+			if code := get(t, h, &got); (code == http.StatusOK) == outside || len(got.Outside) > 0 != outside {
+				t.Errorf("after %v it answers with %d, %+v; want it outside: %v", want, code, got, outside)
+			}
+			for _, f := range m.Gather() {
+				if f.Name == "succession_in_line" && len(f.Series) > 0 != outside {
+					t.Errorf("after %v the series are %+v; want one: %v", want, f.Series, outside)
+				}
+			}
+		}
+		first, err := elect.New(a, "reports", o).Campaign(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		first.Resign(t.Context())
+		c.Reset()
+		time.Sleep(time.Minute) // a hears of it
+		_, err = lock.NewMutex(a, "nightly", o).Lock(t.Context())
+		over(false, err, backend.ErrReset)
+		_, err = elect.New(a, "reports", o).Campaign(t.Context())
+		over(true, err, backend.ErrReset)
+
+		term, err := elect.New(b, "reports", nil).Campaign(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer term.Resign(t.Context())
+		_, err = elect.New(b, "reports", o).TryCampaign(t.Context())
+		over(false, err, elect.ErrNotFirst)
+		enough := errors.New("enough")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		defer time.AfterFunc(time.Second, func() { cancel(enough) }).Stop()
+		_, err = elect.New(b, "reports", o).Campaign(ctx)
+		over(false, err, enough)
+		ctx, stop := context.WithTimeoutCause(t.Context(), time.Second, enough)
+		defer stop()
+		_, err = elect.New(b, "reports", o).Campaign(ctx)
+		over(false, err, enough)
+	})
 }
 
 // A candidate that steps down, and pauses before it joins again, does not stand in line meanwhile.

@@ -12,7 +12,7 @@ import (
 
 // A Ready is a handler that fails while this process could not take over: it campaigns, but does
 // not stand in line, because it has not reached the coordinator yet, is cut off, or has lost leadership
-// and its work goes on. A process that waits in line is ready.
+// and its work goes on, or because an error has ended the campaign. A process that waits in line is ready.
 //
 // A Ready is safe for concurrent use, and has no goroutine and nothing to close.
 type Ready struct {
@@ -49,8 +49,10 @@ func (r *Ready) Trace(ev trace.Event) {
 }
 
 // ServeHTTP answers GET and HEAD with 200 if this process stands in the line of each election in
-// which it campaigns, and otherwise with 503. Elections whose campaigns are over do not count,
-// because their work is done. The body is a [Readiness] as JSON.
+// which it campaigns, and otherwise with 503. An election whose campaigns are over does not count,
+// because its work is done, unless the last of them has failed: an error ended it that does not pass by itself, such as
+// [backend.ErrDenied]. That election counts until another campaign in it is over and has not failed. A failure of a lock, or of
+// another recipe, does not count. The body is a [Readiness] as JSON.
 func (r *Ready) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	var s Readiness
 	r.mu.Lock()

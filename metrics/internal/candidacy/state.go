@@ -2,6 +2,7 @@
 package candidacy
 
 import (
+	"context"
 	"errors"
 
 	"github.com/succession-dev/succession/backend"
@@ -11,7 +12,8 @@ import (
 
 // A State is how a process stands in one election. It is for one goroutine at a time.
 type State struct {
-	campaigns int // that have begun, and are not over
+	campaigns int  // that have begun, and are not over
+	failed    bool // the one that was over last has failed
 	standing  map[backend.Member]bool
 }
 
@@ -37,11 +39,23 @@ func (s *State) Trace(ev trace.Event) {
 		delete(s.standing, m)
 	case trace.Finished:
 		s.campaigns--
+		s.failed = failed(ev)
 	}
 }
 
-// Wants reports whether the process wants to stand in line.
-func (s *State) Wants() bool { return s.campaigns > 0 }
+// failed reports whether a campaign is over although what it was for is not. Whoever wants a lock, or another recipe, once is told by the
+// error, and may never want it again.
+func failed(ev trace.Event) bool {
+	if ev.Err == nil || ev.Recipe != "" {
+		return false
+	}
+	ordered := errors.Is(ev.Err, context.Canceled) || errors.Is(ev.Err, context.DeadlineExceeded)
+	return !ordered && !errors.Is(ev.Err, elect.ErrNotFirst)
+}
+
+// Wants reports whether the process wants to stand in line. It still does when a campaign has failed, until another campaign ends
+// otherwise.
+func (s *State) Wants() bool { return s.campaigns > 0 || s.failed }
 
 // Standing is how many members of the process stand in line, or lead.
 func (s *State) Standing() int { return len(s.standing) }
