@@ -13,7 +13,8 @@ import (
 type Options struct {
 	// MasterStatus also exports leader_election_master_status{name}, which is
 	// succession_leader under the name that it has in client-go, for dashboards that look for
-	// that.
+	// that. Leave it out where the series go into a registry that has client-go's own gauge, which
+	// refuses a second one: that of controller-runtime has it in every program.
 	MasterStatus bool
 }
 

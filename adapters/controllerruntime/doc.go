@@ -10,12 +10,13 @@
 //
 // into
 //
-//	mgr, err := controllerruntime.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{LeaderElection: true, LeaderElectionID: "…"})
+//	mgr, err := controllerruntime.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{LeaderElection: true, LeaderElectionID: "…"}, nil)
 //
 // The leader then holds the same Lease as before, so pods of the old and of the new release may run at the same time, and a rolling update goes
 // forward and back without two leaders by its doing: package kubernetes says why ("Beside client-go"). In every process webhooks, metrics and probes
 // are served and caches are filled from the start, as before, and a process stands in line when they are. The metric leader_election_master_status is that of
-// client-go's election, and is there no more: pass alerts on it over to whether the Lease has a holder. Handing over takes milliseconds, where client-go's
+// client-go's election, and is there no more: pass alerts on it over to whether the Lease has a holder, or to succession_leader
+// of package metrics, which NewManager takes as an option. Handing over takes milliseconds, where client-go's
 // candidates look every two seconds, and a leader that is cut off or was paused stops before another one leads. Start fails with [ErrLost] when the lead is
 // lost, and the process is to end then, as that of any manager.
 //

@@ -15,7 +15,7 @@ import (
 // An operator that kubebuilder has made changes one line. Pods of the old and of the new release
 // may run at the same time.
 func ExampleNewManager() {
-	mgr, err := controllerruntime.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{LeaderElection: true, LeaderElectionID: "reports.example.com"})
+	mgr, err := controllerruntime.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{LeaderElection: true, LeaderElectionID: "reports.example.com"}, nil)
 	if err != nil {
 		log.Print(err)
 		return

@@ -1,14 +1,17 @@
 package controllerruntime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -35,10 +38,13 @@ const defaultDuration = 15 * time.Second
 // NewManager is [manager.New] for managers that elect their leader by this project, on the Lease that the options name, and beside
 // managers that do so by client-go: see the package comment. Without LeaderElection in the options it is manager.New.
 //
-// Of the options about leader election it uses LeaderElectionID, LeaderElectionNamespace, LeaderElectionConfig, and LeaseDuration as
+// eo are options of the election, such as a Trace for metrics and probes; nil means the defaults. Without a Logger it logs to that of the
+// manager.
+//
+// Of the manager's options about leader election it uses LeaderElectionID, LeaderElectionNamespace, LeaderElectionConfig, and LeaseDuration as
 // the session time. The leader always gives the lead on when its runnables have ended. Start fails with [ErrLost] when
 // this process leads no more.
-func NewManager(config *rest.Config, o manager.Options) (manager.Manager, error) {
+func NewManager(config *rest.Config, o manager.Options, eo *elect.Options) (manager.Manager, error) {
 	if !o.LeaderElection {
 		return manager.New(config, o)
 	}
@@ -69,7 +75,12 @@ func NewManager(config *rest.Config, o manager.Options) (manager.Manager, error)
 	if err != nil {
 		return nil, err
 	}
-	return &electing{Manager: m, b: b, e: elect.New(b, o.LeaderElectionID, nil), elected: make(chan struct{})}, nil
+	var election elect.Options
+	if eo != nil {
+		election = *eo
+	}
+	election.Logger = cmp.Or(election.Logger, slog.New(logr.ToSlogHandler(m.GetLogger())))
+	return &electing{Manager: m, b: b, e: elect.New(b, o.LeaderElectionID, &election), elected: make(chan struct{})}, nil
 }
 
 // sessionTime returns the session time for a LeaseDuration: whole seconds, as client-go's candidates write it into the Lease. Ours
@@ -213,7 +224,7 @@ func (m *electing) lost(ended <-chan error, stop func()) error {
 	why := fmt.Errorf("%w: %w", ErrLost, cause)
 	left := time.Duration(0)
 	switch {
-	case errors.Is(cause, elect.ErrAsked):
+	case errors.Is(cause, elect.ErrAsked), errors.Is(cause, elect.ErrNotReady):
 		left = 1<<63 - 1 // nobody leads before this process gives the lead on
 	case errors.Is(cause, elect.ErrDeadline):
 		left = time.Until(m.term.SessionDeadline())

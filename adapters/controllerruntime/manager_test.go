@@ -7,19 +7,29 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/rig/lane"
 
 	"github.com/succession-dev/succession/adapters/controllerruntime"
@@ -71,6 +81,10 @@ func begin(t *testing.T, j *journal, id string, config *rest.Config, o manager.O
 	return x
 }
 
+func ours(config *rest.Config, o manager.Options) (manager.Manager, error) {
+	return controllerruntime.NewManager(config, o, nil)
+}
+
 // want awaits that these happen, one after the other, and nothing in between.
 func (j *journal) want(t *testing.T, lines ...string) {
 	t.Helper()
@@ -116,11 +130,11 @@ func TestNewManager(t *testing.T) {
 	const id = "80807133.example.com"
 	old := begin(t, j, "old", config, electing(id), manager.New)
 	want("old is there", "old begins")
-	a := begin(t, j, "a", config, electing(id), controllerruntime.NewManager)
+	a := begin(t, j, "a", config, electing(id), ours)
 	want("a is there")
 	end(old)
 	want("old ends", "a begins")
-	b := begin(t, j, "b", config, electing(id), controllerruntime.NewManager)
+	b := begin(t, j, "b", config, electing(id), ours)
 	want("b is there")
 	begun := time.Now()
 	end(a)
@@ -143,13 +157,13 @@ func TestNewManagerFillsCachesFirst(t *testing.T) {
 	j := newJournal()
 	filled := make(chan struct{})
 	a := begin(t, j, "a", config, electing("caches"), func(config *rest.Config, o manager.Options) (manager.Manager, error) {
-		m, err := controllerruntime.NewManager(config, o)
+		m, err := ours(config, o)
 		if err != nil {
 			return nil, err
 		}
 		return m, m.Add(slowCache{filled: filled})
 	})
-	b := begin(t, j, "b", config, electing("caches"), controllerruntime.NewManager)
+	b := begin(t, j, "b", config, electing("caches"), ours)
 	j.want(t, "b is there", "b begins")
 	close(filled)
 	j.want(t, "a is there")
@@ -193,7 +207,7 @@ func TestNewManagerLoses(t *testing.T) {
 	c := &contest{T: t, k: k}
 	config := c.config(k.Addrs()[0])
 	j := newJournal()
-	x := begin(t, j, "a", config, electing("lost"), controllerruntime.NewManager)
+	x := begin(t, j, "a", config, electing("lost"), ours)
 	<-j.news
 	<-j.news
 	client, err := rest.HTTPClientFor(config)
@@ -231,6 +245,53 @@ func TestNewManagerLoses(t *testing.T) {
 	}
 }
 
+// A leader that is not ready any more hands over, and nobody leads before its runnables have ended, so Start waits for them.
+func TestNewManagerNotReady(t *testing.T) {
+	lane.All(t)
+	k := besideServer(t)
+	c := &contest{T: t, k: k}
+	config := c.config(k.Addrs()[0])
+	j := newJournal()
+	var broken atomic.Bool
+	var a *operator
+	begun := make(chan struct{})
+	a = begin(t, j, "a", config, electing("ready"), func(config *rest.Config, o manager.Options) (manager.Manager, error) {
+		m, err := controllerruntime.NewManager(config, o, &elect.Options{Ready: func(context.Context) error {
+			if broken.Load() {
+				return errors.New("the disk is full")
+			}
+			return nil
+		}})
+		if err != nil {
+			return nil, err
+		}
+		return m, m.Add(manager.RunnableFunc(func(ctx context.Context) error {
+			<-ctx.Done()
+			<-begun
+			time.Sleep(500 * time.Millisecond) // it tidies up
+			if len(a.end) > 0 {
+				t.Error("Start has not waited for a runnable")
+			}
+			j.note("a has tidied up")
+			return nil
+		}))
+	})
+	close(begun)
+	j.want(t, "a is there", "a begins")
+	b := begin(t, j, "b", config, electing("ready"), ours)
+	j.want(t, "b is there")
+	broken.Store(true)
+	j.want(t, "a ends", "a has tidied up", "b begins")
+	if err := <-a.end; !errors.Is(err, controllerruntime.ErrLost) || !errors.Is(err, elect.ErrNotReady) {
+		t.Errorf("Start returned %v, want ErrLost because it is not ready", err)
+	}
+	b.stop()
+	j.want(t, "b ends")
+	if err := <-b.end; err != nil {
+		t.Error(err)
+	}
+}
+
 // What cannot be is refused.
 func TestNewManagerRefuses(t *testing.T) {
 	for want, change := range map[string]func(*manager.Options){
@@ -241,7 +302,7 @@ func TestNewManagerRefuses(t *testing.T) {
 		o := electing("x")
 		change(&o)
 		o.MapperProvider = options().MapperProvider
-		if _, err := controllerruntime.NewManager(nowhere, o); err == nil || !strings.Contains(fmt.Sprint(err), want) {
+		if _, err := ours(nowhere, o); err == nil || !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("NewManager: %v, want %q", err, want)
 		}
 	}
@@ -252,7 +313,81 @@ func TestNewManagerRefuses(t *testing.T) {
 	o := electing("x")
 	o.LeaderElection = false
 	o.MapperProvider = options().MapperProvider
-	if m, err := controllerruntime.NewManager(nowhere, o); err != nil || m == nil {
+	if m, err := ours(nowhere, o); err != nil || m == nil {
 		t.Errorf("without leader election: %v", err)
+	}
+}
+
+// The election has the options that it is given. Without a logger it logs to that of the manager, so a coordinator that cannot be reached
+// is told there.
+func TestNewManagerTells(t *testing.T) {
+	for _, own := range []bool{false, true} {
+		t.Run(fmt.Sprintf("a logger of its own: %v", own), func(t *testing.T) {
+			var managers, elections lines
+			o := electing("x")
+			o.MapperProvider = options().MapperProvider
+			o.Logger = funcr.New(func(_, args string) { managers.add(args) }, funcr.Options{})
+			retried := make(chan error, 100)
+			eo := &elect.Options{ID: "web-1", Trace: func(ev trace.Event) {
+				if ev.Kind == trace.Retrying {
+					retried <- ev.Err
+				}
+			}}
+			told, silent := &managers, &elections
+			if own {
+				eo.Logger = slog.New(logr.ToSlogHandler(funcr.New(func(_, args string) { elections.add(args) }, funcr.Options{})))
+				told, silent = silent, told
+			}
+			m, err := controllerruntime.NewManager(nowhere, o, eo)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- m.Start(ctx) }()
+			select {
+			case err := <-retried:
+				if !errors.Is(err, backend.ErrUnavailable) {
+					t.Error(err)
+				}
+			case <-time.After(besideAgain):
+				t.Error("nothing is retried")
+			}
+			stop()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+			for _, want := range []string{"campaign interrupted", `"election"="x"`, `"id"="web-1"`} {
+				if !told.have(want) || silent.have(want) {
+					t.Errorf("the logger that it is to log to has %q: %v; the other has it: %v", want, told.have(want), silent.have(want))
+				}
+			}
+		})
+	}
+}
+
+// lines are those of a log.
+type lines struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (l *lines) add(line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, line)
+}
+
+func (l *lines) have(part string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(l.all, func(line string) bool { return strings.Contains(line, part) })
+}
+
+// The registry of controller-runtime has the gauge of client-go and takes no other of that name, as MasterStatus of package metrics says.
+func TestRegistryHasMasterStatus(t *testing.T) {
+	other := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "leader_election_master_status", Help: "Of another."}, []string{"name"})
+	if err := crmetrics.Registry.Register(other); err == nil {
+		t.Error("it takes another")
 	}
 }
