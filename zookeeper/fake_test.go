@@ -68,15 +68,20 @@ func readFrame(r io.Reader) ([]byte, error) {
 	return b, err
 }
 
-// fakeServer returns the dialer to a server that greets with the session 5, confirms
+// fakeServer returns the dialer to a server that greets with the session 5, for 10 s, confirms
 // its end, and answers everything else as answer says.
 func fakeServer(answer func(xid, op int, path string) []byte) Dialer {
+	return fakeServerThat(func() time.Duration { return 10 * second }, answer)
+}
+
+// fakeServerThat is fakeServer with the time that the session gets. The server greets when grant returns.
+func fakeServerThat(grant func() time.Duration, answer func(xid, op int, path string) []byte) Dialer {
 	serve := func(conn net.Conn) {
 		defer conn.Close()
 		if _, err := readFrame(conn); err != nil {
 			return
 		}
-		for a := frame(0, 10_000, int64(5), "................"); ; {
+		for a := frame(0, int(grant().Milliseconds()), int64(5), "................"); ; {
 			if _, err := conn.Write(a); err != nil {
 				return
 			}

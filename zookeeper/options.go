@@ -48,8 +48,8 @@ type Options struct {
 	// Relay is the longest time that a server takes to report to the ensemble's
 	// leader which sessions it has heard from: half a tickTime, or a whole one
 	// behind an observer master. A session's deadline counts from a request that
-	// was answered at least Relay before the newest acknowledged write was sent. 0 is
-	// 0.3 of the TTL that the servers grant, which is enough unless their
+	// was answered at least Relay before the newest acknowledged write was sent. It can be at most
+	// half the TTL that the servers grant. 0 is 0.3 of that TTL, which is enough unless their
 	// minSessionTimeout is set below its default of two ticks.
 	Relay time.Duration
 

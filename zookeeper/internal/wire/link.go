@@ -48,7 +48,7 @@ type Link struct {
 	since    clock.Instant // when the present connection was established
 	breaks   int           // connections that have broken
 	problem  error         // why there is no connection
-	refusal  error         // why a server refuses this client, whatever the session
+	refusal  error         // see Refused
 	servers  []string
 	next     int
 }
@@ -129,15 +129,17 @@ func (l *Link) expired() error {
 	return err
 }
 
-// deny is Kill because a server wants other credentials.
-func (l *Link) deny(why error) error {
-	err := fmt.Errorf("%w: %w", backend.ErrDenied, why)
+// refuse is Kill because no session can be had with the settings of this client.
+func (l *Link) refuse(why error) error {
 	l.mu.Lock()
-	l.refusal = err
+	l.refusal = why
 	l.mu.Unlock()
-	l.Kill(err)
-	return err
+	l.Kill(why)
+	return why
 }
+
+// deny is refuse because a server wants other credentials.
+func (l *Link) deny(why error) error { return l.refuse(fmt.Errorf("%w: %w", backend.ErrDenied, why)) }
 
 // Shown returns the credentials that the present connection has shown, or nil.
 func (l *Link) Shown() *Auth {
@@ -176,7 +178,7 @@ func (l *Link) notReady() {
 	}
 }
 
-// Refused returns why a server refuses this client, or nil.
+// Refused returns why no session can be had with the settings of this client, or nil.
 func (l *Link) Refused() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -268,9 +270,15 @@ func (l *Link) greeted(h handshake, sent clock.Instant) error {
 	case h.timeout <= 0:
 		return fmt.Errorf("%w: session timeout %d ms", errFrame, h.timeout)
 	}
+	ttl := time.Duration(h.timeout) * time.Millisecond
+	if l.relay > ttl/2 {
+		// A leader's deadline would pass between two heartbeats.
+		return l.refuse(fmt.Errorf("%w: relay time %v does not fit the session of %v that the servers grant: at most %v does",
+			backend.ErrInvalid, l.relay, ttl, ttl/2))
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.ttl = time.Duration(h.timeout) * time.Millisecond
+	l.ttl = ttl
 	l.heard = clock.Now()
 	l.since = l.heard
 	l.dials = 0
