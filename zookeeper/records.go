@@ -107,7 +107,8 @@ func (s *session) Put(ctx context.Context, name string, value []byte, cond *back
 			ops = append(ops, set)
 			results, err = s.unchanged(ctx, ops, p.tally)
 		}
-		if err == zk.ErrNoNode && p.now.stat == nil {
+		// If the guard has failed instead, reading again tells that the member has gone.
+		if err == zk.ErrNoNode && p.now.stat == nil && len(results) == len(ops) && results[len(p.guard)].Error == zk.ErrNoNode {
 			if up := parent(p.path); up != "/" {
 				if err := s.ensure(ctx, up); err != nil {
 					return 0, err

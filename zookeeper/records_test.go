@@ -2,11 +2,17 @@ package zookeeper_test
 
 import (
 	"bytes"
+	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/zookeeper"
@@ -139,6 +145,51 @@ func TestGuardedWrite(t *testing.T) {
 	if r, err := s.Get(ctx, "r"); err != nil || string(r.Value) != "x" {
 		t.Errorf("%+v, %v", r, err)
 	}
+}
+
+// If the member goes between the reads and the write of a record that does not exist yet, the write says so, and not that a right is
+// missing which it does not need.
+func TestGuardedWriteWhenTheMemberGoes(t *testing.T) {
+	admin := raw(t, server(t))
+	for _, path := range []string{chroot(t), chroot(t) + "/app"} {
+		if _, err := admin.Create(path, []byte{}, 0, zk.WorldACL(zk.PermAll)); err != nil && err != zk.ErrNodeExists {
+			t.Fatal(err)
+		}
+	}
+	var before atomic.Pointer[func()] // what happens before the next transaction is sent
+	s := session(t, open(t, zookeeper.Options{Prefix: chroot(t) + "/app", Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return &delayed{conn, &before}, err
+	}}, server(t)))
+	m := join(t, s, "e", "")
+	t.Cleanup(func() { admin.SetACL(chroot(t), zk.WorldACL(zk.PermAll), -1) })
+	if _, err := admin.SetACL(chroot(t), zk.WorldACL(zk.PermAll&^zk.PermCreate), -1); err != nil {
+		t.Fatal(err)
+	}
+	gone := errors.New("no transaction was sent")
+	leaves := func() { gone = admin.Delete(chroot(t)+"/app/e/"+m.Key, -1) }
+	before.Store(&leaves)
+	if _, err := s.Put(within(t, time.Minute), "r", []byte("x"), &backend.If{Member: m}); !errors.Is(err, backend.ErrNotMember) {
+		t.Error(err)
+	}
+	if gone != nil {
+		t.Error(gone)
+	}
+}
+
+// delayed is a connection on which something happens before a transaction is sent, once.
+type delayed struct {
+	net.Conn
+	before *atomic.Pointer[func()]
+}
+
+func (d *delayed) Write(b []byte) (int, error) {
+	if len(b) >= 12 && binary.BigEndian.Uint32(b[8:]) == opMulti {
+		if f := d.before.Swap(nil); f != nil {
+			(*f)()
+		}
+	}
+	return d.Conn.Write(b)
 }
 
 func TestFence(t *testing.T) {
