@@ -144,6 +144,9 @@ func (s *session) TTL() time.Duration {
 // is not known whether it was carried out. If no server can be reached for a session time, the
 // servers have ended the session by themselves.
 func (s *session) release(ctx context.Context) error {
+	if id, _ := s.link.State(); id == 0 {
+		s.link.Kill(errors.New("it was closed before a server had opened it"))
+	}
 	why := s.link.Ended()
 	if why == nil {
 		ctx, cancel := context.WithTimeout(ctx, s.TTL())

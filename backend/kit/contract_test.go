@@ -286,6 +286,24 @@ func TestOpeningThatHeedsNobody(t *testing.T) {
 	})
 }
 
+// A session that was still being opened when the backend was closed has joined nothing, so Close tells nothing of it.
+func TestCloseTellsNothingOfAnOpening(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := kit.NewSessions(kit.Config{Scheme: "test", Connect: 4 * time.Second, Patience: 2 * time.Second})
+		b.Open = func(ctx context.Context) (kit.Session, error) {
+			l := b.NewLife(kit.Rules{Release: func(context.Context) error { return errRan }, Stands: func() string { return "Friday" }})
+			<-ctx.Done()
+			l.End(errRan)
+			return nil, context.Cause(ctx)
+		}
+		go b.Session(t.Context())
+		synctest.Wait()
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A deadline that has been moved is looked at again when it comes, and a session that is over by it ends unasked.
 func TestDeadlineIsLookedAt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -53,6 +53,8 @@ type Life struct {
 
 	Ender
 
+	given bool // to callers, who may have joined something
+
 	mu    sync.Mutex
 	timer *time.Timer // fires at the deadline; nil before Start
 	ended bool
@@ -172,7 +174,7 @@ func (l *Life) awaitReleased(ctx context.Context) error {
 }
 
 func (l *Life) notReleased(why error) error {
-	if why == nil {
+	if why == nil || !l.given {
 		return nil
 	}
 	return fmt.Errorf("%w: what the session joined stands until %s: %w", backend.ErrUnavailable, l.rules.Stands(), why)

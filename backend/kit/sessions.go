@@ -149,6 +149,7 @@ func (b *Sessions) open(o *opening) {
 	case err != nil:
 		o.err = err
 	default:
+		s.life().given = true // before any Close of it, and any of the backend that waits for it
 		o.session = &Adapter{s}
 		b.newest = o.session
 	}
