@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/zookeeper/internal/wire"
 )
 
@@ -22,13 +23,20 @@ func isLost(err error) bool { return errors.Is(err, errLost) }
 // know.
 var throttled = fmt.Sprintf("unknown error: %d", wire.CodeThrottled)
 
-// explain turns an error that the driver has not acted upon into one of the contract: between two requests of a call somebody has
-// deleted, or made, what it is about. Who calls again finds out what is there now.
-func explain(_ context.Context, err error) error {
+// explain turns an error that the driver has not acted upon into one of the contract. Between two requests of a call somebody may have
+// deleted, or made, what it is about: who calls again finds out what is there now. If the caller's time is over and there is no
+// connection, the error says why there is none.
+func (s *session) explain(ctx context.Context, err error) error {
 	for _, answer := range []error{zk.ErrNoNode, zk.ErrNodeExists, zk.ErrBadVersion, zk.ErrNotEmpty} {
 		if errors.Is(err, answer) {
 			return fmt.Errorf("%w: it was changed meanwhile: %w", backend.ErrUnavailable, err)
 		}
+	}
+	late := ctx.Err() == context.DeadlineExceeded && errors.Is(err, context.Cause(ctx)) && !errors.Is(err, backend.ErrUnavailable)
+	if _, problem := s.link.Silence(); late && problem != nil && !s.link.IsReady() {
+		var b backoff.Backoff
+		b.Failed(fmt.Errorf("%w: %w", backend.ErrUnavailable, problem))
+		return b.Cause(ctx)
 	}
 	return err
 }

@@ -1,12 +1,9 @@
 package zookeeper
 
 import (
-	"context"
 	"errors"
-	"net"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
@@ -26,16 +23,4 @@ func TestRelayAboveGranted(t *testing.T) {
 			t.Errorf("relay %v: %v", relay, err)
 		}
 	}
-}
-
-// A backend that is closed while no server can be reached has joined nothing, so there is nothing to tell.
-func TestCloseWhileNoServerAnswers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := open(t, Options{Dialer: func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("refused") }})
-		go b.Session(t.Context())
-		time.Sleep(second)
-		if err := b.Close(); err != nil {
-			t.Error(err)
-		}
-	})
 }

@@ -208,8 +208,8 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If, tall
 		case err == zk.ErrNoNode, err == zk.ErrNodeExists, err == zk.ErrBadVersion:
 			// Something has changed between the read and the write. Reading again tells what.
 			err = wait.Sleep(ctx)
-		case err != nil && ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
-			return 0, counting.Cause(ctx)
+		case err != nil && ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) && !errors.Is(err, backend.ErrUnavailable):
+			return 0, counting.Cause(ctx) // err does not say what has taken so long
 		default:
 			return v, err
 		}

@@ -79,7 +79,7 @@ func newSession(b *Backend) (*session, error) {
 		s.link.Kill(err)
 		return nil, err
 	}
-	s.Life = b.sessions.NewLife(kit.Rules{Over: s.link.Ended, Ending: s.link.Lease.End, Release: s.release, Explain: explain, Stands: s.standing})
+	s.Life = b.sessions.NewLife(kit.Rules{Over: s.link.Ended, Ending: s.link.Lease.End, Release: s.release, Explain: s.explain, Stands: s.standing})
 	s.joining = kit.Joins[*member]{Go: s.job, Ended: s.Ended, Backlog: &s.backlog, Undo: s.undo, End: s.link.Kill}
 	s.leaving = kit.Leaves{Go: s.spawn, Ended: s.link.Ended, Backlog: &s.backlog, Context: s.link.Context, Alone: s.leaveAlone, Together: s.leaveTogether}
 	s.lookout.Life, s.lookout.Read = s.Life, func(line string) (reading, error) {

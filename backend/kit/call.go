@@ -3,6 +3,7 @@ package kit
 import (
 	"cmp"
 	"context"
+	"errors"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
@@ -237,11 +238,14 @@ func Await[T any](ctx context.Context, l *Life, f func() (T, error)) (T, error) 
 }
 
 // Retry calls f until it succeeds, or fails with an error that does not pass by itself: passing
-// returns false for it. It pauses between the calls. If ctx ends in a pause, it returns
-// [backoff.Backoff.Cause]: the cause of ctx, and why it was called again.
+// returns false for it. It pauses between the calls. If ctx ends in a pause or in a later call, it
+// returns [backoff.Backoff.Cause]: the cause of ctx, and why it was called again.
 func Retry[T any](ctx context.Context, pause backoff.Backoff, passing func(error) bool, f func(ctx context.Context) (T, error)) (T, error) {
-	for {
+	for later := false; ; later = true {
 		v, err := f(ctx)
+		if later && err != nil && ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) && !errors.Is(err, backend.ErrUnavailable) {
+			return v, pause.Cause(ctx) // err does not say what has taken so long
+		}
 		if err == nil || !passing(err) {
 			return v, err
 		}

@@ -373,6 +373,27 @@ func TestRetry(t *testing.T) {
 	}
 }
 
+// If the context ends in a call of Retry that is not the first, the error says why there was more than one.
+func TestRetryIsCutOff(t *testing.T) {
+	away, over := fmt.Errorf("%w: away", backend.ErrUnavailable), errors.New("over")
+	synctest.Test(t, func(t *testing.T) {
+		for before := range 3 {
+			calls := before
+			ctx, cancel := context.WithCancelCause(t.Context())
+			_, err := kit.Retry(ctx, backoff.New(ctx), func(err error) bool { return err == away }, func(ctx context.Context) (int, error) {
+				if calls--; calls >= 0 {
+					return 0, away
+				}
+				cancel(over)
+				return 0, context.Cause(ctx)
+			})
+			if !errors.Is(err, over) || errors.Is(err, backend.ErrUnavailable) != (before > 0) {
+				t.Errorf("cut off after %d calls: %v", before, err)
+			}
+		}
+	})
+}
+
 // records are a folder; an empty value is one that was deleted after it was listed, and "denied" one that may not be read.
 type records map[string]string
 
