@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
@@ -23,4 +24,16 @@ func TestRelayAboveGranted(t *testing.T) {
 			t.Errorf("relay %v: %v", relay, err)
 		}
 	}
+}
+
+// How long a server may take to greet does not depend on the TTL that is asked for: the servers may grant more.
+func TestSlowGreeting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := open(t, Options{TTL: second / 2, Dialer: fakeServerThat(
+			func() time.Duration { time.Sleep(second); return 4 * second },
+			func(xid, _ int, _ string) []byte { return multiOK(xid) })})
+		if _, err := b.Session(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }

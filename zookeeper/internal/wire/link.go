@@ -22,12 +22,12 @@ import (
 // connections through the link. Once the session has ended, the link is dead: it dials no
 // more, and its last connection carries nothing more.
 type Link struct {
-	dialer func(ctx context.Context, network, addr string) (net.Conn, error)
-	auth   func() (*Auth, error)
-	budget time.Duration // for a dial and the handshake together
-	relay  time.Duration
-	Lease  lease.Lease
-	zxids  *Zxids // the backend's
+	dialer  func(ctx context.Context, network, addr string) (net.Conn, error)
+	auth    func() (*Auth, error)
+	connect time.Duration // in which a session is to be opened
+	relay   time.Duration
+	Lease   lease.Lease
+	zxids   *Zxids // the backend's
 
 	ctx    context.Context // ends with the link; its cause wraps ErrSessionEnded
 	cancel context.CancelCauseFunc
@@ -36,8 +36,8 @@ type Link struct {
 	over atomic.Bool // the coordinator has said that the session is over
 
 	mu       sync.Mutex
-	session  int64 // 0 until established
-	ttl      time.Duration
+	session  int64         // 0 until established
+	ttl      time.Duration // that is asked for, and then that the servers have granted
 	wire     *wire         // the present connection
 	ready    bool          // requests can be sent
 	up       chan struct{} // closed when ready
@@ -70,17 +70,17 @@ type Auth struct{ User, Password string }
 func New(c Config, z *Zxids) *Link {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	return &Link{
-		dialer: c.Dial,
-		auth:   c.Auth,
-		// With half of the connect timeout there is time for a second server.
-		budget: min(c.TTL/3, c.Connect/2),
-		relay:  c.Relay,
-		zxids:  z,
-		ctx:    ctx,
-		cancel: cancel,
-		parked: make(chan struct{}),
-		up:     make(chan struct{}),
-		heard:  clock.Now(),
+		dialer:  c.Dial,
+		auth:    c.Auth,
+		connect: c.Connect,
+		relay:   c.Relay,
+		ttl:     c.TTL,
+		zxids:   z,
+		ctx:     ctx,
+		cancel:  cancel,
+		parked:  make(chan struct{}),
+		up:      make(chan struct{}),
+		heard:   clock.Now(),
 	}
 }
 
@@ -216,7 +216,7 @@ func (l *Link) IsReady() bool {
 }
 
 // State returns the session's number, 0 until it is established, and the time that the
-// servers have granted it.
+// servers have granted it; until then the time that is asked for.
 func (l *Link) State() (session int64, ttl time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -320,7 +320,7 @@ func (l *Link) down(w *wire, why error) {
 	// A server that accepts the session and then closes the connection, again and again,
 	// counts as one that does not answer.
 	switch {
-	case w.established.Load() && clock.Since(l.since) > l.budget:
+	case w.established.Load() && clock.Since(l.since) > l.budget():
 		l.failures = 0
 	case w.useful.Load():
 		l.failures = min(l.failures, len(l.servers))
@@ -397,11 +397,12 @@ func (l *Link) backoff() error {
 	l.mu.Lock()
 	passes := l.failures / max(1, len(l.servers))
 	l.failures++
+	longest := l.budget() / 4
 	l.mu.Unlock()
 	if passes == 0 {
 		return nil
 	}
-	wait := min(10*time.Millisecond<<min(passes, 10), l.budget/4, 500*time.Millisecond)
+	wait := min(10*time.Millisecond<<min(passes, 10), longest, 500*time.Millisecond)
 	pause := backoff.Backoff{Min: wait, Max: wait}
 	return pause.Sleep(l.ctx)
 }
@@ -409,16 +410,25 @@ func (l *Link) backoff() error {
 // patience returns how long a dial may take, with its handshake. When a session has lost its
 // connection, each server at first has only an eighth of the session time: a leader has little
 // more left until its term ends if the connection had fallen silent, and one more silent server
-// must not take all of that.
+// must not take all of that. When a session is opened, each server at first has a third of the time that
+// is asked for. The servers may grant more, so each has longer in the next round. With half of the connect timeout there is
+// time for a second server.
 func (l *Link) patience() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.dials++
-	if l.session == 0 || l.dials > len(l.servers) {
-		return l.budget
+	first, later := min(l.budget(), l.ttl/8), l.budget()
+	if l.session == 0 {
+		first, later = l.budget(), l.connect/2
 	}
-	return min(l.budget, l.ttl/8)
+	if l.dials <= len(l.servers) {
+		return first
+	}
+	return later
 }
+
+// budget is how long a server may take at most, if others may be there. The caller holds mu.
+func (l *Link) budget() time.Duration { return min(l.ttl/3, l.connect/2) }
 
 // The link is the library's zk.HostProvider. It names the servers in turn, and their names
 // are resolved anew at each dial.
