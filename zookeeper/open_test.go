@@ -67,6 +67,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"zookeeper://h/x?ttl=ten", backend.ErrInvalid, "ttl"},
 		{"zookeeper://h/x?ttl=2s&ttl=2s", backend.ErrInvalid, "2 times"},
 		{"zookeeper://h/x?ttl=1ms", backend.ErrInvalid, "TTL"},
+		{"zookeeper://h/x?ttl=600h", backend.ErrInvalid, "between 100ms and 576h"},
 		{"zookeeper://h/x?name-prefix=n1", backend.ErrInvalid, "digit"},
 		{"zookeeper://h/x?name-prefix=member", backend.ErrInvalid, "must end with '_'"},
 		{"zookeeper://h/x?name-prefix=n_-", backend.ErrInvalid, "must end with '_'"},

@@ -80,6 +80,11 @@ type Options struct {
 	files *files
 }
 
+const (
+	minTTL = 100 * time.Millisecond
+	maxTTL = 24 * 24 * time.Hour // the protocol has a session's time as an int32 of milliseconds, up to 24.8 days
+)
+
 // filled returns a copy of o with the defaults filled in, or says what is wrong with o.
 func (o *Options) filled() (*Options, error) {
 	var f Options
@@ -94,8 +99,8 @@ func (o *Options) filled() (*Options, error) {
 	f.Logger = logs.Or(f.Logger)
 	f.Prefix = strings.Trim(f.Prefix, "/")
 	switch {
-	case f.TTL < 100*time.Millisecond:
-		return nil, fmt.Errorf("%w: TTL %v is below 100 ms", backend.ErrInvalid, f.TTL)
+	case f.TTL < minTTL || f.TTL > maxTTL:
+		return nil, fmt.Errorf("%w: TTL %v is not between %v and %v", backend.ErrInvalid, f.TTL, minTTL, maxTTL)
 	case f.ConnectTimeout < 0:
 		return nil, fmt.Errorf("%w: connect timeout %v is negative", backend.ErrInvalid, f.ConnectTimeout)
 	case f.Relay < 0 || f.Relay > f.TTL/2:
