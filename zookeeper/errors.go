@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/go-zookeeper/zk"
 
@@ -18,10 +17,6 @@ import (
 var errLost = fmt.Errorf("%w: the answer was lost", backend.ErrUnavailable)
 
 func isLost(err error) bool { return errors.Is(err, errLost) }
-
-// throttled is the library's text for the code of a throttled request, which it does not
-// know.
-var throttled = fmt.Sprintf("unknown error: %d", wire.CodeThrottled)
 
 // explain turns an error that the driver has not acted upon into one of the contract. Between two requests of a call somebody may have
 // deleted, or made, what it is about: who calls again finds out what is there now. If the caller's time is over and there is no
@@ -59,11 +54,29 @@ func classify(err error) error {
 		return fmt.Errorf("%w: %w", backend.ErrSessionEnded, err)
 	case err == zk.ErrNoChildrenForEphemerals:
 		return fmt.Errorf("%w: a znode on the path is ephemeral and cannot have children", backend.ErrInvalid)
-	case err.Error() == throttled:
-		return fmt.Errorf("%w: the server throttles, and has not carried it out (code %d)", errLost, wire.CodeThrottled)
-	case err == zk.ErrInvalidPath, err == zk.ErrShortBuffer, err == zk.ErrBadArguments, err == zk.ErrAPIError,
-		strings.HasPrefix(err.Error(), "unknown error:"): // a code that the library does not know
+	case err == zk.ErrInvalidPath, err == zk.ErrShortBuffer, err == zk.ErrBadArguments, err == zk.ErrAPIError:
 		return err
 	}
-	return fmt.Errorf("%w: %w", errLost, err)
+	var code int
+	if n, _ := fmt.Sscanf(err.Error(), "unknown error: %d", &code); n == 0 { // how the library names a code that it does not know
+		return fmt.Errorf("%w: %w", errLost, err)
+	}
+	switch code {
+	case wire.CodeThrottled:
+		return fmt.Errorf("%w: the server throttles, and has not carried it out (code %d)", errLost, code)
+	case wire.CodeLocalSession:
+		return fmt.Errorf("the servers have local sessions, which can have no members: set localSessionsUpgradingEnabled=true in zoo.cfg (code %d)", code)
+	case wire.CodeQuota:
+		return fmt.Errorf("the quota of a znode above is used up: raise it (setquota), or delete what nobody needs (code %d)", code)
+	}
+	return err
+}
+
+// notEmpty returns err. If the znode at path, which is that of a member or an item, has children and cannot be deleted, it says so:
+// somebody has to delete them first, because the driver makes none there.
+func notEmpty(path string, err error) error {
+	if err != zk.ErrNotEmpty {
+		return err
+	}
+	return fmt.Errorf("%w: somebody has made children of %s, so it cannot be deleted: delete them", backend.ErrDenied, path)
 }

@@ -248,6 +248,25 @@ func TestServerKnowsNobody(t *testing.T) {
 	}
 }
 
+// An answer that only a person can help with says what to do, whether the library knows its code or not.
+func TestAnswersThatAskForAPerson(t *testing.T) {
+	for code, says := range map[int]string{wire.CodeLocalSession: "localSessionsUpgradingEnabled", wire.CodeQuota: "setquota"} {
+		b := open(t, Options{Dialer: fakeServer(func(xid, op int, _ string) []byte {
+			if op == opCreate {
+				return reply(xid, code, 7)
+			}
+			return multiOK(xid)
+		})})
+		s, err := b.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Join(t.Context(), "e", "", ""); err == nil || !strings.Contains(err.Error(), says) || errors.Is(err, backend.ErrUnavailable) {
+			t.Errorf("code %d: %v", code, err)
+		}
+	}
+}
+
 // A server that throttles has not carried the request out: it is sent again.
 func TestThrottled(t *testing.T) {
 	var mu sync.Mutex

@@ -69,7 +69,7 @@ func (s *session) Remove(ctx context.Context, m, by backend.Member) error {
 			return 0, fmt.Errorf("%w: member %s is no item", backend.ErrDenied, m.Key)
 		}
 		_, err := do(ctx, s, multi(append(p.guard, &zk.DeleteRequest{Path: path, Version: now.stat.Version})...))
-		return 0, err
+		return 0, notEmpty(path, err)
 	})
 	if err == nil {
 		s.departed(path, m)

@@ -43,7 +43,7 @@ func (s *session) leaveAlone(ctx context.Context, m backend.Member) error {
 		return do(ctx, s, remove(path, -1))
 	})
 	if err != nil && err != zk.ErrNoNode && !errors.Is(err, backend.ErrNotMember) {
-		return err
+		return notEmpty(path, err)
 	}
 	if o := s.owner(path, m); o != nil {
 		s.forget(o)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -144,7 +145,7 @@ func (o *operator) Remove(ctx context.Context, m backend.Member) error {
 func (o *operator) Drop(ctx context.Context, line string) error {
 	at := o.path(line)
 	return o.with(ctx, func(c *zk.Conn) error {
-		for {
+		for wait := pauses(); ; {
 			names, _, err := c.Children(at)
 			if errors.Is(err, zk.ErrNoNode) {
 				return nil
@@ -156,9 +157,16 @@ func (o *operator) Drop(ctx context.Context, line string) error {
 			for _, name := range append(names, "") { // the election itself is the last
 				ops = append(ops, &zk.DeleteRequest{Path: path.Join(at, name), Version: -1})
 			}
-			_, err = c.Multi(ops...)
+			results, err := c.Multi(ops...)
+			child := slices.IndexFunc(results, func(r zk.MultiResponse) bool { return r.Error == zk.ErrNotEmpty })
+			if 0 <= child && child < len(names) {
+				return notEmpty(path.Join(at, names[child]), zk.ErrNotEmpty)
+			}
 			// On these two errors somebody has joined or left meanwhile.
-			if !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNotEmpty) || ctx.Err() != nil {
+			if !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNotEmpty) {
+				return err
+			}
+			if err := wait.Sleep(ctx); err != nil {
 				return err
 			}
 		}

@@ -32,7 +32,9 @@ const (
 	codeNotEmpty       = -111
 	codeSessionExpired = -112
 	codeSessionMoved   = -118
+	CodeLocalSession   = -120 // EPHEMERALONLOCALSESSION
 	codeAuthRequired   = -124 // SESSIONCLOSEDREQUIRESASLAUTH, whatever the scheme
+	CodeQuota          = -125 // QUOTAEXCEEDED
 	CodeThrottled      = -127 // THROTTLEDOP: not carried out, to be repeated
 
 	eventCreated         = 1
