@@ -69,6 +69,9 @@ func classify(err error) error {
 	case wire.CodeQuota:
 		return fmt.Errorf("the quota of a znode above is used up: raise it (setquota), or delete what nobody needs (code %d)", code)
 	}
+	if -code > wire.MaxFrame {
+		return fmt.Errorf("the answer has %d bytes, and at most %d are taken: are there so many members, items or records?", -code, wire.MaxFrame)
+	}
 	return err
 }
 

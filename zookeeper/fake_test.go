@@ -20,11 +20,12 @@ import (
 
 // What a fake server must know of the protocol (ZooDefs.java, KeeperException.java).
 const (
-	opCreate = 1
-	opExists = 3
-	opPing   = 11
-	opMulti  = 14
-	opClose  = -11
+	opCreate    = 1
+	opExists    = 3
+	opPing      = 11
+	opChildren2 = 12
+	opMulti     = 14
+	opClose     = -11
 
 	codeNoNode         = -101
 	codeBadVersion     = -103
@@ -519,6 +520,38 @@ func TestLongAnswer(t *testing.T) {
 			t.Errorf("it took %v, which is not longer than a server may be silent for", took)
 		}
 	})
+}
+
+// A list that is too long fails the call that has asked for it, and not the connection, which all share.
+func TestAnswerThatIsTooLong(t *testing.T) {
+	answers := fakeServer(func(xid, op int, path string) []byte {
+		switch op {
+		case opMulti:
+			return multiOK(xid)
+		case opChildren2:
+			return reply(xid, 0, 7, make([]byte, 17<<20-16))
+		}
+		return reply(xid, codeNoNode, 7)
+	})
+	var dials atomic.Int64
+	b := open(t, Options{Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		dials.Add(1)
+		return answers(ctx, network, addr)
+	}})
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*second)
+	defer cancel()
+	for range 2 {
+		if _, err := s.Line(ctx, "e"); err == nil || !strings.Contains(err.Error(), "17825792 bytes") {
+			t.Error(err)
+		}
+	}
+	if _, err := s.Get(ctx, "r"); err != nil || dials.Load() != 1 {
+		t.Errorf("%v, after %d connections", err, dials.Load())
+	}
 }
 
 // slow is a connection on which a long read takes its time.

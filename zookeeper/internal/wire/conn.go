@@ -180,7 +180,7 @@ func (w *wire) Read(p []byte) (int, error) {
 
 // next reads a frame and notes it.
 func (w *wire) next() (err error) {
-	limit, note := maxFrame, w.received
+	limit, note := MaxFrame, w.received
 	if !w.established.Load() {
 		limit, note = maxHandshake, w.greeted
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 )
 
 // What the wire must know of the client protocol (ZooDefs.java, ClientCnxn.java,
@@ -47,13 +48,14 @@ const (
 
 const (
 	maxHandshake = 1 << 10  // a ConnectResponse has about 40 bytes
-	maxFrame     = 16 << 20 // a list of a million members called n_, or 280,000 as Curator calls them
+	MaxFrame     = 16 << 20 // a list of a million members called n_, or 280,000 as Curator calls them
 )
 
 var errFrame = errors.New("not a frame of the ZooKeeper protocol")
 
 // readFrame reads one frame into buf, or into a larger buffer, and returns it with its
-// length in front.
+// length in front. If an answer is longer than MaxFrame, readFrame returns one without a body in its place, whose
+// code is the length as a negative number: the request fails, and the connection goes on.
 func readFrame(r io.Reader, buf []byte, limit int) ([]byte, error) {
 	if cap(buf) < 4 {
 		buf = make([]byte, 4, 512)
@@ -63,6 +65,9 @@ func readFrame(r io.Reader, buf []byte, limit int) ([]byte, error) {
 		return buf, err
 	}
 	n := int64(binary.BigEndian.Uint32(buf))
+	if limit == MaxFrame && MaxFrame < n && n <= math.MaxInt32 {
+		return readTooLong(r, buf, n)
+	}
 	if n > int64(limit) {
 		return buf, fmt.Errorf("%w: length %d, at most %d are taken", errFrame, n, limit)
 	}
@@ -72,6 +77,18 @@ func readFrame(r io.Reader, buf []byte, limit int) ([]byte, error) {
 	}
 	buf = buf[:total]
 	_, err := io.ReadFull(r, buf[4:])
+	return buf, err
+}
+
+// readTooLong is readFrame for an answer of n bytes.
+func readTooLong(r io.Reader, buf []byte, n int64) ([]byte, error) {
+	buf = append(buf, make([]byte, replyLength)...)
+	if _, err := io.ReadFull(r, buf[4:]); err != nil {
+		return buf, err
+	}
+	binary.BigEndian.PutUint32(buf, replyLength)
+	binary.BigEndian.PutUint32(buf[16:], uint32(-n)) // the code
+	_, err := io.CopyN(io.Discard, r, n-replyLength)
 	return buf, err
 }
 
@@ -203,6 +220,9 @@ func parseConnectResponse(frame []byte) (h handshake, err error) {
 	}
 	return h, nil
 }
+
+// replyLength is the length of a replyHeader.
+const replyLength = 16
 
 // A replyHeader stands in front of every answer and every event.
 type replyHeader struct {

@@ -405,7 +405,7 @@ func TestBrokenWireEndsWatches(t *testing.T) {
 	var got []string
 	in := r.client
 	for {
-		b, err := readFrame(in, nil, maxFrame)
+		b, err := readFrame(in, nil, MaxFrame)
 		if err != nil {
 			break
 		}
