@@ -22,6 +22,13 @@ func ClaimInSteps(ctx context.Context, of backend.Session, line string, item bac
 	return func() error { return j.holds(ctx, o) }, err
 }
 
+// Forget makes a session believe that its member m has gone.
+func Forget(of backend.Session, m backend.Member) {
+	s := of.(*kit.Adapter).Session.(*session)
+	path, _ := s.options.member(m)
+	s.forget(s.owner(path, m))
+}
+
 // Remembered returns how many things a session keeps for names of lines, and how many watches it has.
 func Remembered(s backend.Session) int {
 	z := s.(*kit.Adapter).Session.(*session)

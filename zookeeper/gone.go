@@ -10,8 +10,9 @@ import (
 	"github.com/succession-dev/succession/zookeeper/internal/wire"
 )
 
-// Gone implements [backend.Session]. A notice that m's znode was deleted is enough. After
-// any other notice, and after a reconnect, Gone reads the znode again.
+// Gone implements [backend.Session]. A notice that m's znode was deleted is enough if another session
+// joined m. After any other notice, and after a reconnect, Gone reads the znode again: Pin, too, deletes the znode
+// of a member, and a session must not forget its own.
 func (s *session) Gone(ctx context.Context, m backend.Member) error {
 	path, err := s.options.member(m)
 	if err != nil {
@@ -46,7 +47,7 @@ func (s *session) Gone(ctx context.Context, m backend.Member) error {
 		}
 		select {
 		case ev := <-fired:
-			if ev.Type == zk.EventNodeDeleted {
+			if ev.Type == zk.EventNodeDeleted && removed == nil {
 				s.departed(path, m)
 				return nil
 			}

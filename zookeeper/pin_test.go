@@ -115,6 +115,38 @@ func TestLeaveOfAPinThatWasRewritten(t *testing.T) {
 	}
 }
 
+// A session that waits for a member of its own does not take its pin for its departure, though ZooKeeper deletes the znode.
+func TestGoneOfAMemberThatIsPinned(t *testing.T) {
+	s := session(t, open(t, zookeeper.Options{}, server(t)))
+	m := join(t, s, "e", "")
+	gone := background(func() error { return s.Gone(t.Context(), m) })
+	still(t, gone, 20*time.Millisecond) // it watches
+	if err := s.Pin(t.Context(), m, backend.Header{}, line(t, s, "e").Version); err != nil {
+		t.Fatal(err)
+	}
+	still(t, gone, 100*time.Millisecond)
+	if err := s.Leave(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	if err := result(t, gone, 10*time.Second); err != nil {
+		t.Error(err)
+	}
+}
+
+// If a session believes that a member has gone, and it stands, who watches its place asks where it stands.
+func TestWatchPlaceOfAForgottenMember(t *testing.T) {
+	s := session(t, open(t, zookeeper.Options{}, server(t)))
+	m := join(t, s, "e", "")
+	p := ahead(t, s, m)
+	ctx := within(t, 10*time.Second)
+	watch := background(func() error { return s.WatchPlace(ctx, m, &p) })
+	still(t, watch, 20*time.Millisecond)
+	zookeeper.Forget(s, m)
+	if err := result(t, watch, 5*time.Second); err != nil || !p.First {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
 // TestDroppedMeanwhile says that a call fails with an error of the contract if an operator deletes, between two of its requests, what it
 // is about.
 func TestDroppedMeanwhile(t *testing.T) {

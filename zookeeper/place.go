@@ -42,6 +42,7 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 			}
 		case <-w.header.fired:
 		case <-w.o.removed():
+			stirred = true
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -87,7 +88,7 @@ func (s *session) newPlaceWatch(ctx context.Context, m backend.Member, p *backen
 func (w *placeWatch) heed(s *session) { w.header.key = dataOf(s.options.path(w.m.Line)) }
 
 // lookAgain reports whether the member may stand otherwise than p says, and then sets p. stirred says
-// that its own znode has changed since the last look.
+// that its own znode may have changed since the last look.
 func (s *session) lookAgain(ctx context.Context, w *placeWatch, stirred bool, p *backend.Place) (moved bool, err error) {
 	if err := s.lookAll(ctx, &w.own, &w.front, &w.header); err != nil {
 		return false, err
