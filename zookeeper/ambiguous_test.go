@@ -204,3 +204,33 @@ func TestAmbiguousJoinBeforeForeignNumber(t *testing.T) {
 		t.Errorf("joined %v and %v, and there stand %q, %v", first, m, names, err)
 	}
 }
+
+// A line that was made anew gives its members the old names. A join whose answer is lost then finds its member also if the session
+// has not noticed that a former one of that name has gone; and who waits for that one is told.
+func TestAmbiguousJoinInALineMadeAnew(t *testing.T) {
+	sab := new(saboteur)
+	s, op := session(t, open(t, zookeeper.Options{Dialer: sab.dial}, server(t))), raw(t, server(t))
+	former := join(t, s, "e", "mine")
+	forgotten := zookeeper.Forgotten(s, former)
+	at := chroot(t) + "/e"
+	drop := func() {
+		if err := errors.Join(op.Delete(at+"/"+former.Key, -1), op.Delete(at, -1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	drop()
+	if _, err := op.Create(at, []byte{}, 0, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	sab.arm(opCreate, -1, 0)
+	m := join(t, s, "e", "mine")
+	if l := line(t, s, "e"); len(l.Members) != 1 || l.Members[0] != m || m.Key != former.Key {
+		t.Errorf("joined %+v, and there stand %+v", m, l.Members)
+	}
+	select {
+	case <-forgotten:
+	default:
+		t.Error("who waits for the former member is not told")
+	}
+	drop()
+}

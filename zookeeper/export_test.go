@@ -29,6 +29,13 @@ func Forget(of backend.Session, m backend.Member) {
 	s.forget(s.owner(path, m))
 }
 
+// Forgotten returns what is closed when a session believes that its member m has gone.
+func Forgotten(of backend.Session, m backend.Member) <-chan struct{} {
+	s := of.(*kit.Adapter).Session.(*session)
+	path, _ := s.options.member(m)
+	return s.owner(path, m).removed()
+}
+
 // Remembered returns how many things a session keeps for names of lines, and how many watches it has.
 func Remembered(s backend.Session) int {
 	z := s.(*kit.Adapter).Session.(*session)

@@ -255,7 +255,7 @@ func (j *join) findOwn(ctx context.Context) (string, error) {
 	// number, so a number does not tell how old a member is.
 	var paths []string
 	for _, name := range all.names {
-		if at := j.line + "/" + name; strings.HasPrefix(name, j.prefix) && !s.knows(at) {
+		if at := j.line + "/" + name; strings.HasPrefix(name, j.prefix) && !s.knows(at, all.stat.Czxid) {
 			paths = append(paths, at)
 		}
 	}

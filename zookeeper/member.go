@@ -50,11 +50,13 @@ func (s *session) owner(path string, m backend.Member) *member {
 	return nil
 }
 
-// knows reports whether the znode at path is a member that Join has returned.
-func (s *session) knows(path string) bool {
+// knows reports whether the znode at path is a member that Join has returned. made is the czxid of the line's
+// znode: a member of an earlier line had the same name, and may not have been forgotten.
+func (s *session) knows(path string, made int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.members[path] != nil
+	o := s.members[path]
+	return o != nil && o.parent == made
 }
 
 // owned returns those members of this session that are not pinned.
@@ -84,19 +86,18 @@ func (s *session) enlist(o *member) {
 func (s *session) forget(o *member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.members[o.path] != o {
-		return
+	if s.members[o.path] == o {
+		s.strike(o)
 	}
-	s.strike(o)
-	close(o.gone)
-	s.settle()
 }
 
-// strike takes o, which is one of the members, from them. The caller holds mu.
+// strike takes o, which is one of the members, from them, and tells those that wait for it. The caller holds mu.
 func (s *session) strike(o *member) {
 	delete(s.members, o.path)
 	delete(s.warm, o)
 	s.leads(o, false)
+	close(o.gone)
+	s.settle()
 }
 
 // departed notes that m has gone: the member behind it may be first.
