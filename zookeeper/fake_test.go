@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -551,6 +552,51 @@ func TestAnswerThatIsTooLong(t *testing.T) {
 	}
 	if _, err := s.Get(ctx, "r"); err != nil || dials.Load() != 1 {
 		t.Errorf("%v, after %d connections", err, dials.Load())
+	}
+}
+
+// The head of a line is found although those that stood first when it was listed have left, however many. The line is not listed again.
+func TestHeadWhileTheFirstLeave(t *testing.T) {
+	for _, left := range []int{0, 1, 5, 40} {
+		var mu sync.Mutex
+		lists, reads := 0, 0
+		b := open(t, Options{Dialer: fakeServer(func(xid, op int, path string) []byte {
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case op == opMulti:
+				return multiOK(xid)
+			case op == opChildren2:
+				lists++
+				list := []any{100}
+				for i := range 100 {
+					list = append(list, fmt.Sprintf("n_%010d", i+100*(lists-1))) // all others have left, if it is listed again
+				}
+				return reply(xid, 0, 7, append(list, stats(7, 0)...)...)
+			case path == "/e":
+				return reply(xid, 0, 7, append([]any{""}, stats(7, 0)...)...)
+			}
+			reads++
+			if lists > 1 || path < fmt.Sprintf("/e/n_%010d", left) {
+				return reply(xid, codeNoNode, 7)
+			}
+			return reply(xid, 0, 7, append([]any{"value"}, stats(8, 5)...)...)
+		})})
+		s, err := b.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), second)
+		l, err := s.Head(ctx, "e")
+		cancel()
+		if want := fmt.Sprintf("n_%010d", left); err != nil || len(l.Members) != 1 || l.Members[0].Key != want {
+			t.Errorf("%d have left: %+v, %v", left, l, err)
+		}
+		mu.Lock()
+		if most := 1 + (left+maxReads)/(maxReads+1)*(maxReads+1); reads > most || lists != 1 {
+			t.Errorf("%d have left: %d reads and %d lists, want %d and 1 at most", left, reads, lists, most)
+		}
+		mu.Unlock()
 	}
 }
 

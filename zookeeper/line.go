@@ -45,20 +45,34 @@ func (s *session) readLine(ctx context.Context, name string, headOnly bool) (bac
 	return s.readMembers(ctx, name, all, nil)
 }
 
-// readFirst is readMembers for the first of the children that are members.
+// readFirst is readMembers for the first of the children that are members. If it has left meanwhile, readFirst looks
+// which of those behind it have left too, and goes on with the next one: nobody joins in front of that. So it makes
+// progress also if they leave faster than the line can be listed.
 func (s *session) readFirst(ctx context.Context, name string, all listing) (backend.Line, error) {
 	standing, err := places(all.names)
-	if err != nil {
-		return backend.Line{}, err
+	if err != nil || len(standing) == 0 {
+		return s.readMembers(ctx, name, all, nil)
 	}
-	if len(standing) > 0 {
+	for len(standing) > 0 {
 		all.names = []string{standing[0].key}
+		l, err := s.readMembers(ctx, name, all, nil)
+		if err != nil || len(l.Members) > 0 {
+			return l, err
+		}
+		standing = standing[1:]
+		var paths []string
+		for _, p := range standing[:min(maxReads, len(standing))] {
+			paths = append(paths, s.options.path(name)+"/"+p.key)
+		}
+		nodes, err := s.getAll(ctx, paths)
+		if err != nil {
+			return l, err
+		}
+		for len(nodes) > 0 && nodes[0].stat == nil {
+			nodes, standing = nodes[1:], standing[1:]
+		}
 	}
-	l, err := s.readMembers(ctx, name, all, nil)
-	if err == nil && len(l.Members) == 0 && len(standing) > 0 {
-		err = fmt.Errorf("%s: %w", name, errChanged) // it has left
-	}
-	return l, err
+	return backend.Line{}, fmt.Errorf("%s: %w", name, errChanged)
 }
 
 // readMembers returns the line whose children are all. It takes from known those members that
