@@ -67,9 +67,9 @@
 // stands.
 //
 // Leaving (L4): ZooKeeper deletes by name, so the session first reads the znode and compares the
-// position. It need not read if it has a watch on the znode that has not fired. Remove always
-// reads the item, and deletes it in one transaction with the check of the other member. It reads that
-// too, unless it has a watch on it that has not fired when the item has been read.
+// position. It need not read if it has a watch on the znode that has not fired. Remove deletes the
+// item in one transaction with the check of the other member. It reads both first, but not one on
+// which it has a watch that has not fired.
 //
 // # Compare and set
 //
@@ -184,6 +184,8 @@
 //   - All servers of an ensemble must grant a session the same timeout (minSessionTimeout,
 //     maxSessionTimeout), because it is not known before a connection is made which server's
 //     settings count.
+//   - If the servers have local sessions (localSessionsEnabled), they also need
+//     localSessionsUpgradingEnabled: a local session can have no members.
 //   - The supported authentication schemes are digest, and x509 by a certificate of the client.
 //     SASL is not supported.
 //
@@ -208,6 +210,9 @@
 //     Suppose that a session is told of a departure, loses its connection, and gets one
 //     to a server that is behind. It then finds that member in front again until the server has
 //     caught up, and waits for it again. Nobody leads wrongly by that.
+//   - Lines does not find an election in a folder if its name ends in ten digits, such as
+//     shards/x-0000000001: it takes its znode for a member of a line shards. It passes over znodes
+//     that it may not read, because everybody may read what this driver makes.
 //   - Members without a number of ten digits are not seen. A line with numbers that
 //     are negative, too long or double is refused with [backend.ErrLine], and so is a join when no
 //     number is left, after 2,147,483,647 joins. The counter begins anew when the empty znode E is

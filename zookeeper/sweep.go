@@ -13,7 +13,7 @@ import (
 )
 
 // A session deletes the znodes that it has made as parents of others: the znodes of empty lines,
-// and folders. Otherwise each name that was ever used would keep one. Container znodes, which
+// and folders, but not one in which deletions are counted (deletions.go). Otherwise each name that was ever used would keep one. Container znodes, which
 // servers delete by themselves, cannot be used: servers also delete them if they have data, and the
 // data of a line is its header.
 //
