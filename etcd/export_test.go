@@ -70,8 +70,8 @@ func Unprove(s backend.Session) {
 }
 
 // NewAuthenticator returns what asks auth for tokens with the password, as the client of a URL does.
-func NewAuthenticator(auth clientv3.Auth, password *security.Secret) clientv3.Auth {
-	return newAuthenticator(auth, password)
+func NewAuthenticator(client context.Context, auth clientv3.Auth, password *security.Secret) clientv3.Auth {
+	return newAuthenticator(client, auth, password)
 }
 
 // Hurry makes b, which has no session yet, believe that a server's limit for a request is

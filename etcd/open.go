@@ -141,7 +141,8 @@ func open(u *coordinator.URL) (*Backend, error) {
 		client, err := clientv3.New(cfg)
 		if err == nil && login.User != "" {
 			login.Password.Accept(cfg.Password) // clientv3.New has exchanged it for the first token
-			client.Auth = newAuthenticator(client.Auth, login.Password)
+			b.tokens = newAuthenticator(client.Ctx(), client.Auth, login.Password)
+			client.Auth = b.tokens
 		}
 		return client, err
 	}
@@ -175,10 +176,11 @@ func servers(hosts []string, proxy string) string {
 // A Backend is a long-lived handle on one etcd cluster. It is safe for concurrent
 // use.
 type Backend struct {
-	dial  func(ctx context.Context) (*clientv3.Client, error) // nil if the client was given to New, which Close leaves open
-	conns *connections                                        // of that client; nil if it connects in another way
-	hosts []string                                            // for messages
-	proxy string                                              // of the environment, that the client connects through; empty for none
+	dial   func(ctx context.Context) (*clientv3.Client, error) // nil if the client was given to New, which Close leaves open
+	conns  *connections                                        // of that client; nil if it connects in another way
+	hosts  []string                                            // for messages
+	tokens *authenticator                                      // of that client; nil if it has no user
+	proxy  string                                              // of the environment, that the client connects through; empty for none
 
 	// The client and what is made of it are nil until the first session is opened.
 	client  *clientv3.Client
@@ -337,6 +339,9 @@ func (b *Backend) Close() error {
 			// Close ends the client's context, and may return that as an error.
 			if failed := b.client.Close(); !errors.Is(failed, context.Canceled) {
 				err = errors.Join(err, driver.Wrap("close", "", failed))
+			}
+			if b.tokens != nil {
+				b.tokens.running.Wait()
 			}
 		})
 	}

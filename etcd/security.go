@@ -56,79 +56,91 @@ func (r reread) Clone() credentials.TransportCredentials {
 // An authenticator exchanges the password for tokens. The client keeps the password that it
 // was given first, and asks for a token for each stream, and when one has become invalid.
 //
-// For each token etcd hashes the password, which takes it a tenth of a second. With JWT, each
-// change of a user or a role makes all tokens invalid. Then all requests of a client ask for a
-// token at the same time. So these requests are sent one after the other, and a caller takes a
-// token that was asked for after it had come. Because a server may stand still, the next one is
-// sent after minAttempt although that before is not answered; the one after it waits for twice as
-// long, and so on, up to 16 times. For the server may just be busy, with these very requests.
+// For each token etcd hashes the password, which takes it a tenth of a second, and more if it is
+// busy. With JWT, each change of a user or a role makes all tokens invalid. Then all requests of a
+// client ask for a token at the same time. So these requests are sent one after the other, and a
+// caller takes whichever token comes first after it has come itself. If that one is invalid already,
+// the client asks again.
+//
+// A caller may give up before its token comes, as heartbeats do soon, and etcd hashes on. So a request
+// outlives its caller, and its token serves who waits then. Because a server may stand still, the next
+// request is sent after minAttempt although that before is not answered; the one after it waits for
+// twice as long, and so on, up to 16 times. For the server may just be busy, with these very requests.
 type authenticator struct {
 	clientv3.Auth
+	client   context.Context // of the client, which ends with it
 	password *security.Secret
 
-	turn chan struct{} // has a value while one is sent
+	turn    chan struct{} // has a value while the next request may not be sent
+	running sync.WaitGroup
 
 	mu       sync.Mutex
 	underWay int           // how many are sent and not answered
-	sent     clock.Instant // of the newest that was answered
-	resp     *clientv3.AuthenticateResponse
-	answered chan struct{} // closed, and made anew, when one is answered
+	sent     clock.Instant // when that was sent whose token came last
+	next     *outcome
 }
 
-func newAuthenticator(auth clientv3.Auth, password *security.Secret) *authenticator {
-	return &authenticator{Auth: auth, password: password, turn: make(chan struct{}, 1), answered: make(chan struct{})}
+// An outcome is that of a request for a token.
+type outcome struct {
+	done chan struct{} // closed when resp and err are set
+	resp *clientv3.AuthenticateResponse
+	err  error
 }
 
+// tokenLimit is how long a request for a token waits for its answer.
+const tokenLimit = 10 * time.Second
+
+func newAuthenticator(client context.Context, auth clientv3.Auth, password *security.Secret) *authenticator {
+	return &authenticator{Auth: auth, client: client, password: password, turn: make(chan struct{}, 1), next: newOutcome()}
+}
+
+func newOutcome() *outcome { return &outcome{done: make(chan struct{})} }
+
+// Authenticate returns the next token that comes. It asks for one once, when it is its turn.
 func (a *authenticator) Authenticate(ctx context.Context, user, _ string) (*clientv3.AuthenticateResponse, error) {
-	if resp, err := a.wait(ctx); resp != nil || err != nil {
-		return resp, err
+	own, turn := newOutcome(), a.turn
+	a.mu.Lock()
+	next := a.next
+	a.mu.Unlock()
+	for {
+		select {
+		case <-next.done:
+			return next.resp, next.err
+		case <-own.done:
+			return own.resp, own.err
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case turn <- struct{}{}:
+			turn = nil
+			select {
+			case <-next.done:
+				<-a.turn
+			default:
+				a.running.Go(func() { a.ask(ctx, user, own) })
+			}
+		}
 	}
+}
+
+// ask sends one request, and sets own. It takes the values of ctx, and not its end. The next request may be
+// sent when ask has returned, or after some time.
+func (a *authenticator) ask(ctx context.Context, user string, own *outcome) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tokenLimit)
+	defer cancel()
+	defer context.AfterFunc(a.client, cancel)()
 	next := sync.OnceFunc(func() { <-a.turn })
 	defer next()
 	limit, sent := a.send()
 	defer time.AfterFunc(limit, next).Stop()
-	var resp *clientv3.AuthenticateResponse
-	err := a.password.Use(isAuthFailed, func(password string) (err error) {
-		resp, err = a.Auth.Authenticate(ctx, user, password)
+	own.err = a.password.Use(isAuthFailed, func(password string) (err error) {
+		own.resp, err = a.Auth.Authenticate(ctx, user, password)
 		return err
 	})
-	a.end(sent, resp)
-	if isAuthFailed(err) && a.password.Unsettled() {
-		return nil, status.Errorf(codes.Unavailable, "the password was accepted before, and is refused now: %v", err)
+	refused := isAuthFailed(own.err)
+	if refused && a.password.Unsettled() {
+		own.err = status.Errorf(codes.Unavailable, "the password was accepted before, and is refused now: %v", own.err)
 	}
-	return resp, err
-}
-
-// wait returns a token that was asked for after wait was called, or nil when it is the caller's turn to ask.
-func (a *authenticator) wait(ctx context.Context) (*clientv3.AuthenticateResponse, error) {
-	asked := clock.Now()
-	for {
-		resp, answered := a.since(asked)
-		if resp != nil {
-			return resp, nil
-		}
-		select {
-		case a.turn <- struct{}{}:
-			if resp, _ := a.since(asked); resp != nil {
-				<-a.turn
-				return resp, nil
-			}
-			return nil, nil
-		case <-answered:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
-// since returns a token that was asked for after the given time, or nil, and what the next token closes.
-func (a *authenticator) since(asked clock.Instant) (*clientv3.AuthenticateResponse, <-chan struct{}) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.resp == nil || asked.Before(a.sent) {
-		return a.resp, a.answered
-	}
-	return nil, a.answered
+	a.end(sent, own, refused)
 }
 
 // send notes that a request is sent now, and returns after how long the next one may be although this one
@@ -141,17 +153,20 @@ func (a *authenticator) send() (limit time.Duration, sent clock.Instant) {
 	return limit, clock.Now()
 }
 
-// end notes that the request that was sent then is over, and its token, which is nil if it has none.
-func (a *authenticator) end(sent clock.Instant, resp *clientv3.AuthenticateResponse) {
+// end notes that the request that was sent then is over. A token is for all who wait, and so is a refusal
+// of the password.
+func (a *authenticator) end(sent clock.Instant, own *outcome, refused bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	close(own.done)
 	a.underWay--
-	if resp == nil || a.resp != nil && sent.Before(a.sent) {
+	if own.err != nil && !refused || sent.Before(a.sent) {
 		return
 	}
-	a.sent, a.resp = sent, resp
-	close(a.answered)
-	a.answered = make(chan struct{})
+	a.sent = sent
+	a.next.resp, a.next.err = own.resp, own.err
+	close(a.next.done)
+	a.next = newOutcome()
 }
 
 // isAuthFailed reports whether etcd refuses the password.

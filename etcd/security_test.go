@@ -16,6 +16,7 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 
 	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
@@ -298,7 +299,7 @@ func hinder(t *testing.T, hinder func(ctx context.Context, n int32) error) (*hin
 	t.Helper()
 	server := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Args: []string{"--bcrypt-cost=4"}})
 	auth := &hinderedAuth{Auth: enableAuth(t, server).Auth, hinder: hinder}
-	return auth, etcd.NewAuthenticator(auth, security.NewSecret("password", "", env(t, "secret")))
+	return auth, etcd.NewAuthenticator(t.Context(), auth, security.NewSecret("password", "", env(t, "secret")))
 }
 
 // authenticate asks for many tokens at the same time, and fails the test if one cannot be had within the limit, or if more
@@ -322,7 +323,7 @@ func authenticate(t *testing.T, auth *hinderedAuth, a clientv3.Auth, limit time.
 }
 
 // TestTokenSilentServer asks for tokens while the first request for one is not answered. The others do not
-// wait for that answer, and still share what they get.
+// wait for that answer, and share what they get, with who has sent the first request too.
 func TestTokenSilentServer(t *testing.T) {
 	t.Parallel()
 	first := make(chan struct{})
@@ -334,17 +335,61 @@ func TestTokenSilentServer(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	})
-	silent, cancel := context.WithCancel(t.Context())
 	var asking sync.WaitGroup
 	defer asking.Wait()
-	defer cancel()
 	asking.Go(func() {
-		if _, err := a.Authenticate(silent, "app", ""); !errors.Is(err, context.Canceled) {
-			t.Errorf("the request that is not answered: %v", err)
+		if resp, err := a.Authenticate(within(t, time.Minute), "app", ""); err != nil || resp.Token == "" {
+			t.Errorf("who has sent the request that is not answered: %v", err)
 		}
 	})
 	<-first
 	authenticate(t, auth, a, ttl, 16)
+}
+
+// TestTokenLate has tokens take longer than a heartbeat waits, and breaks the connection of a session once. Requests for tokens
+// outlive the heartbeats that need them, and the session lives.
+func TestTokenLate(t *testing.T) {
+	t.Parallel()
+	const ttl = 8 * time.Second // a heartbeat waits for one second
+	server := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Args: []string{"--bcrypt-cost=4"}})
+	enableAuth(t, server)
+	front := coordtest.NewProxy(t, server.Addrs()[0])
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{front.Addr()}, Username: "app", Password: "secret", Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	auth := &hinderedAuth{Auth: c.Auth, hinder: func(ctx context.Context, _ int32) error {
+		select {
+		case <-time.After(3 * time.Second / 2):
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}}
+	c.Auth = etcd.NewAuthenticator(c.Ctx(), auth, security.NewSecret("password", "", env(t, "secret")))
+	b, err := etcd.New(c, &etcd.Options{TTL: ttl, Prefix: "app/", ConnectTimeout: opening})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, watch := lead(t, s, "line"), calm.Start(t)
+	front.Reset()
+	for broken := time.Now(); !s.Deadline().After(broken.Add(s.TTL())); { // a heartbeat was sent since
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-s.Done():
+			if !watch.NotJudged(ttl/4, "%v", s.Err()) {
+				t.Fatalf("after %d requests for tokens: %v", auth.asked.Load(), s.Err())
+			}
+			return
+		}
+	}
+	standsFirst(t, s, m)
 }
 
 // TestTokenBusyServer asks for many tokens at the same time a server that takes long for each. It is not given more
