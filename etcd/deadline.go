@@ -68,7 +68,6 @@ func (s *session) hitch(why error) {
 type keeper struct {
 	s      *session
 	stream *stream // nil for none
-	failed bool    // the one before was given up
 
 	noticed clock.Instant // when it noticed that etcd is in another term than the lease; zero if it is not
 	delay   time.Duration // after which a session that does not lead takes another lease
@@ -107,7 +106,8 @@ func (s *session) keepAlive() {
 		switch {
 		case err == nil:
 			pause.Reset()
-			doubted, k.failed = false, false
+			doubted = false
+			s.failures.Store(0)
 			timer.Reset(max(0, min(s.ttl/4-clock.Since(sent), k.leisure())))
 			continue
 		case errors.Is(err, errLeaseGone) && doubted:
@@ -125,6 +125,7 @@ func (s *session) keepAlive() {
 			s.b.o.Logger.Debug("heartbeat failed", "err", err)
 		}
 		k.hangUp()
+		s.failures.Add(1)
 		if pause.Sleep(s.Context()) != nil {
 			return
 		}
@@ -160,7 +161,7 @@ func (k *keeper) beat() (sent clock.Instant, err error) {
 		case !s.proof.wanted():
 			return a.sent, s.Alive()
 		case a.term != 0:
-			if err := s.prove(a, k.failed); err != nil {
+			if err := s.prove(a, s.failures.Load() > 0); err != nil {
 				return a.sent, err
 			}
 			return a.sent, s.Alive()
@@ -194,7 +195,7 @@ func (k *keeper) ask() (a ack, err error) {
 
 // exchange sends one heartbeat on the stream and takes its answer.
 func (s *session) exchange(st *stream) (ack, error) {
-	limit := time.AfterFunc(s.beatLimit(), st.cancel)
+	limit := time.AfterFunc(s.beatLimit(0), st.cancel)
 	defer limit.Stop()
 	a := ack{lease: s.present().lease, sent: clock.Now()}
 	_ = st.Send(&pb.LeaseKeepAliveRequest{ID: a.lease}) // Recv says why it fails
@@ -232,11 +233,11 @@ func (k *keeper) leisure() time.Duration {
 	return k.delay - clock.Since(k.noticed)
 }
 
-// open opens a stream, and sends the first heartbeat on it. If the stream before was
-// given up, it opens two at once, see [first], and keeps the one that answers first.
+// open opens a stream, and sends the first heartbeat on it. If the heartbeat before has
+// failed, it opens two at once, see [first], and keeps the one that answers first.
 func (k *keeper) open() (ack, error) {
 	var chosen atomic.Pointer[stream]
-	a, err := first(k.s.Context(), k.failed, func(ctx context.Context) (ack, error) {
+	a, err := first(k.s.Context(), k.s.failures.Load() > 0, func(ctx context.Context) (ack, error) {
 		st, err := k.s.open(ctx)
 		if err != nil {
 			return ack{}, err
@@ -261,7 +262,7 @@ func (k *keeper) open() (ack, error) {
 func (s *session) open(ctx context.Context) (*stream, error) {
 	streaming, cancel := context.WithCancel(clientv3.WithRequireLeader(s.Context()))
 	stop := context.AfterFunc(ctx, cancel)
-	limit := time.AfterFunc(s.beatLimit(), cancel)
+	limit := time.AfterFunc(s.beatLimit(0), cancel)
 	raw, err := s.b.leases.LeaseKeepAlive(streaming, grpc.WaitForReady(true))
 	if err != nil || !limit.Stop() || !stop() {
 		cancel()
@@ -278,7 +279,6 @@ func (k *keeper) hangUp() {
 		k.stream.cancel()
 		k.stream = nil
 	}
-	k.failed = true
 }
 
 // beatLimit is how long a heartbeat waits for its answer before it is sent again to
@@ -286,6 +286,12 @@ func (k *keeper) hangUp() {
 // unless [Options] Margin leaves room for one alone. Both must be long enough for a
 // server that is merely slow. So once one has failed, everything is asked of two servers at once,
 // the proof too: a third attempt would come too late.
-func (s *session) beatLimit() time.Duration {
-	return min(s.ttl/4, time.Second)
+//
+// But it may be that all servers are slow, as when their disks stall: then an attempt that is as long as the
+// last one fails like that. So the limit doubles with each heartbeat that has failed, and with each of the
+// attempts at one request, of which so many have failed. It stays within a third of what is left until the
+// deadline, so that a server that stands still leaves time for another attempt.
+func (s *session) beatLimit(attempts int) time.Duration {
+	limit := min(s.ttl/4, time.Second)
+	return max(limit, min(limit<<min(int(s.failures.Load())+attempts, 16), s.left()/3))
 }

@@ -49,20 +49,60 @@ func TestSilentServerTwice(t *testing.T) {
 	h.renews(t)
 }
 
+// tardy is longer than the first attempt of a heartbeat or of its proof waits.
+const tardy = 1200 * time.Millisecond
+
+// TestLateProof has all servers take long for what goes through the quorum, and renew leases at once. The term outlives that.
+func TestLateProof(t *testing.T) {
+	t.Parallel()
+	h := newHushed(t, 12*time.Second)
+	h.late.Store("/MemberList")
+	for range 2 {
+		if !h.renews(t) {
+			return
+		}
+	}
+}
+
+// TestLateGrant makes etcd change its leader, and has all servers take long to grant a lease then. The term outlives that, by one
+// fresh lease, however often it was asked for.
+func TestLateGrant(t *testing.T) {
+	t.Parallel()
+	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3})
+	h := newHushed(t, 12*time.Second, cluster.Addrs()...)
+	operator, old := admin(t, cluster.Addrs()...), etcd.Lease(h.session)
+	h.late.Store("/LeaseGrant")
+	moveLeader(t, cluster)
+	if h.renews(t); etcd.Lease(h.session) == old {
+		return // the machine is too busy
+	}
+	all, err := operator.Leases(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(all.Leases); n > 2 && !h.watch.NotJudged(h.session.TTL()/4, "%d leases", n) { // the old one is not revoked
+		t.Errorf("etcd has %d leases", n)
+	}
+}
+
 // A hushed leader is one whose requests are not all answered.
 type hushed struct {
 	opened, silent atomic.Int64 // streams of heartbeats; the first so many are silent
 	proofToo       atomic.Bool  // and the request for a proof that follows
 	unproven       atomic.Bool  // the next one has no answer
+	late           atomic.Value // the end of the methods, as a string, whose answers are held up
 	term           *elect.Term
 	session        backend.Session
 	watch          *calm.Stopwatch
 }
 
-// newHushed returns a leader whose requests are all answered so far.
-func newHushed(t *testing.T, ttl time.Duration) *hushed {
+// newHushed returns a leader whose requests are all answered so far. Its servers are the shared one if none are given.
+func newHushed(t *testing.T, ttl time.Duration, addrs ...string) *hushed {
 	h := &hushed{watch: calm.Start(t)}
-	c, err := etcdrig.Dial(sharedEtcd(t).Addrs(), grpc.WithChainStreamInterceptor(
+	if len(addrs) == 0 {
+		addrs = sharedEtcd(t).Addrs()
+	}
+	c, err := etcdrig.Dial(addrs, grpc.WithChainStreamInterceptor(
 		func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, stream grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 			s, err := stream(ctx, desc, cc, method, opts...)
 			if err != nil || !strings.HasSuffix(method, "/LeaseKeepAlive") {
@@ -74,6 +114,15 @@ func newHushed(t *testing.T, ttl time.Duration) *hushed {
 			if strings.HasSuffix(method, "/MemberList") && h.unproven.CompareAndSwap(true, false) {
 				<-ctx.Done()
 				return status.FromContextError(ctx.Err()).Err()
+			}
+			if late, _ := h.late.Load().(string); late != "" && strings.HasSuffix(method, late) {
+				err := invoke(context.WithoutCancel(ctx), method, req, reply, cc, opts...) // etcd does it in any case
+				select {
+				case <-time.After(tardy):
+					return err
+				case <-ctx.Done():
+					return status.FromContextError(ctx.Err()).Err()
+				}
 			}
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}))

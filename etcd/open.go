@@ -302,7 +302,7 @@ func (b *Backend) begin(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := b.grant(ctx, b.o.seconds())
+	g, err := b.grant(ctx, newLeaseID(), b.o.seconds())
 	if err != nil {
 		return nil, err
 	}

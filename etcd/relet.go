@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -77,9 +78,7 @@ func (s *session) relet() (sent clock.Instant, err error) {
 	if term == now.term { // the server that answers heartbeats is in another
 		return sent, errUnproven
 	}
-	fresh, err := twice(s.Context(), s.beatLimit(), true, func(ctx context.Context) (grant, error) {
-		return s.b.grant(ctx, int64(s.ttl/time.Second))
-	})
+	fresh, err := s.another()
 	switch {
 	case err != nil:
 		return sent, err
@@ -97,6 +96,28 @@ func (s *session) relet() (sent clock.Instant, err error) {
 	s.proof.extend(fresh.sent, min(fresh.ttl, s.ttl)-s.margin)
 	s.b.o.Logger.Debug("took another lease, as etcd has changed its leader", "lease", fmt.Sprintf("%x", fresh.lease), "term", term)
 	return fresh.sent, s.Alive()
+}
+
+// another asks for a fresh lease. All copies of the request name the same lease. So if it was granted and the
+// answer was lost, or is late, the next copy finds it. Then a request through the quorum tells a term in which, or
+// before which, it was granted. In any case the lease lasts for a TTL after the first copy was sent.
+func (s *session) another() (grant, error) {
+	id, sent := newLeaseID(), clock.Now()
+	var exists atomic.Bool
+	g, err := twice(s.Context(), s.beatLimit, true, func(ctx context.Context) (grant, error) {
+		g, err := s.b.grant(ctx, id, int64(s.ttl/time.Second))
+		if errors.Is(err, rpctypes.ErrLeaseExist) {
+			exists.Store(true)
+			err = &lostError{err} // the answer to the copy that was granted may be on its way
+		}
+		return g, err
+	})
+	if isLost(err) && exists.Load() {
+		g = grant{lease: id, ttl: s.ttl}
+		g.term, err = s.term(true)
+	}
+	g.sent = sent
+	return g, err
 }
 
 // keys returns the keys at which members of the session may stand.
@@ -161,9 +182,9 @@ type grant struct {
 	term  uint64 // etcd's: the lease was granted in it or before
 }
 
-// grant asks once for a lease.
-func (b *Backend) grant(ctx context.Context, seconds int64) (grant, error) {
-	g, floor := grant{lease: newLeaseID(), sent: clock.Now()}, b.log.floor()
+// grant asks once for the lease.
+func (b *Backend) grant(ctx context.Context, id, seconds int64) (grant, error) {
+	g, floor := grant{lease: id, sent: clock.Now()}, b.log.floor()
 	resp, err := sendOnce(ctx, b.leases.LeaseGrant, &pb.LeaseGrantRequest{ID: g.lease, TTL: seconds}, grpc.WaitForReady(true))
 	if err != nil {
 		return grant{}, b.unanswered(ctx, err)

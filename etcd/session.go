@@ -33,6 +33,7 @@ type session struct {
 
 	beatNow  chan struct{} // has room for one: a heartbeat is wanted at once
 	answered atomic.Int64  // how long the last answer took, in nanoseconds
+	failures atomic.Int32  // how many heartbeats have failed since the last one that has not
 
 	watcher *watcher
 	lookout kit.Lookout[view]

@@ -30,6 +30,7 @@ import (
 type roll struct {
 	term  uint64
 	first clock.Instant // when all had answered for the first time; zero for not yet
+	tries int           // how many calls have failed
 }
 
 // queueing is the part of a server's limit for a request that does not depend on its
@@ -54,7 +55,7 @@ func (k *keeper) keep() bool {
 	if !k.roll.first.IsZero() && clock.Since(k.roll.first) < s.b.queueing+s.ttl*4/3 {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(s.Context(), s.beatLimit())
+	ctx, cancel := context.WithTimeout(s.Context(), s.beatLimit(k.roll.tries))
 	defer cancel()
 	err := s.b.call(ctx, k.roll.term)
 	switch {
@@ -62,6 +63,7 @@ func (k *keeper) keep() bool {
 		s.hitch(fmt.Errorf("%w; this version of etcd lets only root ask: %w", errSpace, err))
 		return false
 	case err != nil:
+		k.roll.tries++
 		s.b.o.Logger.Debug("the lease of an earlier term is not trusted", "err", err)
 		return false
 	case k.roll.first.IsZero():
