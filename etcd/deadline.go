@@ -35,8 +35,13 @@ func (s *session) over() error {
 	why := fmt.Errorf("etcd has not confirmed its lease for %v", s.ttl-s.margin)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.hitched != nil {
+	switch {
+	case s.hitched != nil:
 		why = fmt.Errorf("%w: %w", why, s.hitched)
+	case isLost(s.failed): // whoever gets this error is not to ask again
+		why = fmt.Errorf("%w: %v", why, s.failed)
+	case s.failed != nil:
+		why = fmt.Errorf("%w: %w", why, s.failed)
 	}
 	return why
 }
@@ -62,6 +67,23 @@ func (s *session) hitch(why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hitched = why
+}
+
+// fail notes why a heartbeat has failed; nil means that it has not. A warning tells of the second failure in
+// a row: one alone is what a server leaves behind that stops.
+func (s *session) fail(why error) {
+	n := int32(0)
+	if why != nil {
+		n = s.failures.Add(1)
+	} else {
+		s.failures.Store(0)
+	}
+	s.mu.Lock()
+	s.failed = why
+	s.mu.Unlock()
+	if n == 2 {
+		s.b.o.Logger.Warn("heartbeats fail, trying again", "lease", fmt.Sprintf("%x", s.present().lease), "left", s.left(), "err", why)
+	}
 }
 
 // A keeper keeps the lease of a session alive.
@@ -103,11 +125,11 @@ func (s *session) keepAlive() {
 		}
 		sent, err := k.beat()
 		s.b.conns.answered(err)
+		s.fail(err)
 		switch {
 		case err == nil:
 			pause.Reset()
 			doubted = false
-			s.failures.Store(0)
 			timer.Reset(max(0, min(s.ttl/4-clock.Since(sent), k.leisure())))
 			continue
 		case errors.Is(err, errLeaseGone) && doubted:
@@ -125,7 +147,6 @@ func (s *session) keepAlive() {
 			s.b.o.Logger.Debug("heartbeat failed", "err", err)
 		}
 		k.hangUp()
-		s.failures.Add(1)
 		if pause.Sleep(s.Context()) != nil {
 			return
 		}
@@ -202,7 +223,10 @@ func (s *session) exchange(st *stream) (ack, error) {
 	resp, err := st.Recv()
 	switch {
 	case err != nil:
-		return a, s.b.classify(err)
+		if err = s.b.classify(err); errors.Is(err, rpctypes.ErrPermissionDenied) {
+			err = fmt.Errorf("%w; who keeps a lease alive must have the right to write all keys that are attached to it", err)
+		}
+		return a, err
 	case resp.ID != a.lease:
 		return a, fmt.Errorf("an answer about lease %x came to a heartbeat of lease %x", resp.ID, a.lease)
 	}

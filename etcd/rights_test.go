@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/certs"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
@@ -229,6 +231,44 @@ func TestRightOfLeaderTakenAway(t *testing.T) {
 	}
 }
 
+// Without the right to write its members, a session cannot keep its lease alive. A warning says so when that begins, and the error with
+// which the session ends.
+func TestRightToWriteTakenAway(t *testing.T) {
+	t.Parallel()
+	issuer := certs.New(t, "authority")
+	cert, key := issue(t, issuer, "root")
+	server := coordtest.NewEtcd(t, &coordtest.EtcdOptions{
+		CertFile: cert, KeyFile: key, ClientCAFile: issuer.File, Args: []string{"--bcrypt-cost=4"},
+	})
+	operator := rootOf(t, server, issuer.File, cert, key)
+	role := []grant{{"read", "app/", true}, {"write", "app/", true}}
+	certificate, own := userWith(t, operator, issuer, "writer", role)
+	c := connected(t, server, issuer.File, certificate, own)
+	var told output
+	b, err := etcd.New(c, &etcd.Options{TTL: ttl, Prefix: "app/", ConnectTimeout: opening, Logger: slog.New(slog.NewTextHandler(&told, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lead(t, s, "line")
+	check(t)(operator.RoleGrantPermission(t.Context(), "writer", "app/", clientv3.GetPrefixRangeEnd("app/"), permissions["read"]))
+	select {
+	case <-s.Done():
+	case <-time.After(time.Minute):
+		t.Fatal("the session goes on")
+	}
+	if err := s.Err(); !errors.Is(err, backend.ErrDenied) || !strings.Contains(err.Error(), "the right to write") {
+		t.Errorf("the session has ended because of %v", err)
+	}
+	if n := strings.Count(told.String(), "heartbeats fail"); n != 1 {
+		t.Errorf("%d warnings: %s", n, told.String())
+	}
+}
+
 // neighbours makes one session wait at a key that it may read, and again and again at one
 // that it may not. Both watches share a stream.
 func neighbours(t *testing.T, b backend.Backend) {
@@ -304,8 +344,7 @@ func tlsOf(t *testing.T, ca, cert, key string) *tls.Config {
 	return conf
 }
 
-// openAs makes a user with exactly these rights, and with a certificate in place of a
-// password. It opens a backend as that user.
+// openAs makes a user, see [userWith], and opens a backend as that user.
 func openAs(t *testing.T, server *coordtest.Etcd, operator *clientv3.Client, issuer *certs.Certificate, user string, role []grant) backend.Backend {
 	t.Helper()
 	return openFor(t, time.Minute, server, operator, issuer, user, role)
@@ -313,6 +352,19 @@ func openAs(t *testing.T, server *coordtest.Etcd, operator *clientv3.Client, iss
 
 // openFor is openAs with another session time.
 func openFor(t *testing.T, ttl time.Duration, server *coordtest.Etcd, operator *clientv3.Client, issuer *certs.Certificate, user string, role []grant) backend.Backend {
+	t.Helper()
+	cert, key := userWith(t, operator, issuer, user, role)
+	b, err := succession.Connect(t.Context(), "etcd://"+server.Addrs()[0]+"/app?ttl="+ttl.String()+"&connect="+opening.String()+"&ca-file="+issuer.File+"&cert-file="+cert+"&key-file="+key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	return b
+}
+
+// userWith makes a user with exactly these rights, and with a certificate in place of a
+// password.
+func userWith(t *testing.T, operator *clientv3.Client, issuer *certs.Certificate, user string, role []grant) (cert, key string) {
 	t.Helper()
 	check(t)(operator.RoleAdd(t.Context(), user))
 	ops := make(map[grant][]string) // etcd knows one right for each range
@@ -330,11 +382,5 @@ func openFor(t *testing.T, ttl time.Duration, server *coordtest.Etcd, operator *
 	}
 	check(t)(operator.UserAddWithOptions(t.Context(), user, "", &clientv3.UserAddOptions{NoPassword: true}))
 	check(t)(operator.UserGrantRole(t.Context(), user, user))
-	cert, key := issue(t, issuer, user)
-	b, err := succession.Connect(t.Context(), "etcd://"+server.Addrs()[0]+"/app?ttl="+ttl.String()+"&connect="+opening.String()+"&ca-file="+issuer.File+"&cert-file="+cert+"&key-file="+key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.Close() })
-	return b
+	return issue(t, issuer, user)
 }

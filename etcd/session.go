@@ -46,6 +46,7 @@ type session struct {
 	mu      sync.Mutex
 	tenancy tenancy
 	hitched error               // what may end the session soon; nil if nothing
+	failed  error               // why the newest heartbeat has failed; nil if it has not
 	taken   map[string]*taken   // by line and name
 	numbers map[string]*numbers // by line
 	leases  map[int64]bool      // all that it has had
