@@ -90,6 +90,7 @@ func (s *session) fail(why error) {
 type keeper struct {
 	s      *session
 	stream *stream // nil for none
+	beside int     // how many heartbeats in a row have gone to the server that has the watches
 
 	noticed clock.Instant // when it noticed that etcd is in another term than the lease; zero if it is not
 	delay   time.Duration // after which a session that does not lead takes another lease
@@ -105,6 +106,7 @@ type stream struct {
 	pb.Lease_LeaseKeepAliveClient
 	cancel context.CancelFunc
 	term   uint64 // of the newest answer; 0 before the first
+	server uint64 // that has answered; 0 before the first
 }
 
 // keepAlive sends each heartbeat a quarter of the TTL after the newest answered one was
@@ -130,6 +132,7 @@ func (s *session) keepAlive() {
 		case err == nil:
 			pause.Reset()
 			doubted = false
+			k.part()
 			timer.Reset(max(0, min(s.ttl/4-clock.Since(sent), k.leisure())))
 			continue
 		case errors.Is(err, errLeaseGone) && doubted:
@@ -237,6 +240,7 @@ func (s *session) exchange(st *stream) (ack, error) {
 	if resp.TTL <= 0 {
 		return a, errLeaseGone
 	}
+	st.server = resp.Header.GetMemberId()
 	a.time = min(time.Duration(resp.TTL)*time.Second, s.ttl) - s.margin
 	if term := resp.Header.GetRaftTerm(); term == st.term {
 		a.term = term
@@ -302,6 +306,20 @@ func (k *keeper) hangUp() {
 	if k.stream != nil {
 		k.stream.cancel()
 		k.stream = nil
+	}
+}
+
+// part gives up the stream if its server also has the session's watches, so that the next heartbeat goes to another
+// one; see [watcher.proven]. The new stream may lead to the same server. So part does that at the first such heartbeat in a row,
+// and then at the second, the fourth, the eighth and so on: it costs nothing in the long run where there is only one
+// server behind several addresses.
+func (k *keeper) part() {
+	if k.stream == nil || !k.s.several() || !k.s.watcher.on(k.stream.server) {
+		k.beside = 0
+		return
+	}
+	if k.beside++; k.beside&(k.beside-1) == 0 {
+		k.hangUp()
 	}
 }
 

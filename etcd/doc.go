@@ -42,7 +42,11 @@
 //     the state is read once it has begun. So neither compaction nor a server that lags behind can
 //     hide a departure. The session moves the stream away from a server that has lost its leader,
 //     does not answer a probe, or lags behind. One probe, three times in a TTL, serves all watches
-//     of the session, so a waiter sends nothing at rest. WatchPlace watches m, and the member in
+//     of the session, so a waiter sends nothing at rest. That a server lags behind is seen by the
+//     revision that another one has told before, with the answer to a heartbeat if nothing else is
+//     sent. So heartbeats and watches go to two servers. If both lag behind, or if the client has
+//     one endpoint, and so one connection, a departure is seen when the server has caught up.
+//     WatchPlace watches m, and the member in
 //     front or the header; if the member in front is pinned or foreign, it watches both. It reads
 //     single keys, because nobody joins in front of a member. WatchLine watches all keys of the
 //     line, and reads them again when one has come or gone.

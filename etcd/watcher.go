@@ -40,9 +40,10 @@ type watcher struct {
 	ids    int64
 	hangUp context.CancelFunc // ends the stream; nil while there is none
 
-	sweeping bool  // unsubscribe has had wake notified for a later moment
-	heard    bool  // something has come on the stream since the newest probe, if there was one
-	revision int64 // the greatest that the stream's server has told
+	sweeping bool   // unsubscribe has had wake notified for a later moment
+	heard    bool   // something has come on the stream since the newest probe, if there was one
+	revision int64  // the greatest that the stream's server has told
+	server   uint64 // that has the stream; 0 while that is not known
 }
 
 // A subscription is one watch. The lock of the watcher guards the fields below signal.
@@ -176,7 +177,7 @@ func (w *watcher) serve() (epoch uint64, err error) {
 	w.mu.Lock()
 	epoch = w.epoch
 	w.hangUp = cancel
-	w.heard, w.revision = true, 0
+	w.heard, w.revision, w.server = true, 0, 0
 	w.mu.Unlock()
 	limit := time.AfterFunc(w.s.attempt(), cancel)
 	stream, err := w.s.b.watches.Watch(ctx, grpc.WaitForReady(true), grpc.MaxCallRecvMsgSize(maxAnswer))
@@ -240,7 +241,8 @@ func (w *watcher) probe() (known int64) {
 // proven fails if nothing has come since the newest probe by the time that the first attempt of a
 // request has to be answered. It also fails if the server has not reached the revision that this
 // process knew at the probe before: then a read at another server would show more than the watches
-// do.
+// do. While the session sends nothing else, this process knows only what the servers tell that have its two streams: so
+// the heartbeats go to another server than the watches; see [keeper.part].
 func (w *watcher) proven(due int64) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -251,6 +253,13 @@ func (w *watcher) proven(due int64) error {
 		return errBehind
 	}
 	return nil
+}
+
+// on reports whether there are watches, and the server has them.
+func (w *watcher) on(server uint64) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.subs) > 0 && server != 0 && server == w.server
 }
 
 // take returns what is to be sent on the stream of the epoch.
@@ -298,6 +307,7 @@ func (w *watcher) hear(epoch uint64, resp *pb.WatchResponse) {
 	defer w.mu.Unlock()
 	if epoch == w.epoch {
 		w.heard, w.revision = true, max(w.revision, resp.Header.GetRevision())
+		w.server = resp.Header.GetMemberId()
 	}
 }
 

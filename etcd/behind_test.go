@@ -1,0 +1,100 @@
+package etcd_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+
+	"github.com/succession-dev/succession/etcd"
+	"github.com/succession-dev/succession/internal/calm"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest/rig/etcdrig"
+)
+
+// A laggard seems to be a server of its own: the first stream of heartbeats and the first of watches lead to it, and the others to another
+// server. When it lags behind, its answers tell the revision that it has come to, and of no event after that. It renews leases as before.
+type laggard struct {
+	beats, watches atomic.Int64 // streams
+	revision       atomic.Int64 // that it has told
+	behind         atomic.Bool
+}
+
+func (l *laggard) intercept(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, stream grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	s, err := stream(ctx, desc, cc, method, opts...)
+	if err != nil {
+		return s, err
+	}
+	nth := &l.watches
+	if strings.HasSuffix(method, "/LeaseKeepAlive") {
+		nth = &l.beats
+	}
+	return &ofLaggard{s, l, nth.Add(1) == 1}, nil
+}
+
+// ofLaggard is a stream to the laggard, or to another server.
+type ofLaggard struct {
+	grpc.ClientStream
+	l   *laggard
+	its bool
+}
+
+func (s *ofLaggard) RecvMsg(m any) error {
+	for {
+		if err := s.ClientStream.RecvMsg(m); err != nil {
+			return err
+		}
+		header := m.(interface{ GetHeader() *pb.ResponseHeader }).GetHeader()
+		if !s.its {
+			header.MemberId = 2
+			return nil
+		}
+		header.MemberId = 1
+		if !s.l.behind.Load() {
+			s.l.revision.Store(max(s.l.revision.Load(), header.Revision))
+			return nil
+		}
+		header.Revision = s.l.revision.Load()
+		if r, ok := m.(*pb.WatchResponse); !ok || len(r.Events) == 0 {
+			return nil
+		}
+	}
+}
+
+// TestLaggingServer has the server with a waiter's watch fall behind. At first that server gets the heartbeats of the session, too, which
+// would tell nothing of what the others know. The waiter leads when the leader has gone.
+func TestLaggingServer(t *testing.T) {
+	t.Parallel()
+	const ttl = 8 * time.Second
+	addr, name := sharedEtcd(t).Addrs()[0], coordtest.Name(t)
+	var l laggard
+	c, err := etcdrig.Dial([]string{addr, coordtest.NewProxy(t, addr).Addr()}, grpc.WithChainStreamInterceptor(l.intercept))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	b, err := etcd.New(c, &etcd.Options{TTL: ttl, ConnectTimeout: opening})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	term := campaign(t, newClient(t, addr), name)
+	won := behind(t, b, name)
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ctx, before := within(t, time.Minute), s.Deadline().Add(ttl/2); s.Deadline().Before(before); time.Sleep(5 * time.Millisecond) {
+		if ctx.Err() != nil {
+			t.Fatalf("no heartbeats are answered: %v", s.Err())
+		}
+	}
+	l.behind.Store(true)
+	watch := calm.Start(t)
+	resign(t, term)
+	resign(t, takesOver(t, won, watch, ttl+ttl/4))
+}
