@@ -14,6 +14,39 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig/etcdrig"
 )
 
+// TestCloseSilentServer closes backends while one of the servers stands still. That costs none of them its bound.
+func TestCloseSilentServer(t *testing.T) {
+	t.Parallel()
+	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3})
+	leads, name := leader(t, cluster), coordtest.Name(t)
+	backends := make([]*etcd.Backend, 12) // their clients take the servers in turn
+	for i := range backends {
+		backends[i] = newCluster(t, cluster, 10*time.Second)
+		s, err := backends[i].Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		join(t, s, name, "x")
+	}
+	silent := cluster.Servers()[(leads+1)%3]
+	if err := silent.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { silent.Resume() })
+	watch := calm.Start(t)
+	for _, b := range backends {
+		if err := b.Close(); err != nil {
+			if !watch.NotJudged(time.Second, "Close: %v", err) {
+				t.Error(err)
+			}
+			return
+		}
+	}
+	if got := keys(t, admin(t, cluster.Addrs()[leads]), name+"/"); len(got) > 0 {
+		t.Errorf("%q stands after Close", got)
+	}
+}
+
 // TestCloseAwaitsAll closes a backend while etcd still ends an earlier session, and ends
 // the present one sooner. Nothing stands afterwards.
 func TestCloseAwaitsAll(t *testing.T) {

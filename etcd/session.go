@@ -105,23 +105,34 @@ func (s *session) release(ctx context.Context) error {
 
 // revoke revokes the present lease and the one before: a member whose join had no answer may be
 // attached to it.
-func (s *session) revoke(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, s.attempt())
-	defer cancel()
+func (s *session) revoke(ctx context.Context) (err error) {
 	now := s.present()
-	for _, id := range []int64{now.lease, now.old} {
-		if id == 0 {
-			continue
-		}
-		_, err := sendOnce(ctx, s.b.leases.LeaseRevoke, &pb.LeaseRevokeRequest{ID: id}, grpc.WaitForReady(true))
-		if err == nil {
-			continue
-		}
-		if err = s.b.classify(err); !errors.Is(err, errLeaseGone) {
-			return err
-		}
+	var before error
+	var both sync.WaitGroup
+	if now.old != 0 {
+		both.Go(func() { before = s.revokeOne(ctx, now.old) })
 	}
-	return nil
+	err = s.revokeOne(ctx, now.lease)
+	if both.Wait(); err == nil {
+		err = before
+	}
+	return err
+}
+
+// revokeOne revokes a lease, or finds that there is none. It asks other servers soon, because [closeBound] has
+// to be enough also if one stands still.
+func (s *session) revokeOne(ctx context.Context, id int64) error {
+	_, err := twice(ctx, s.beatLimit, false, func(ctx context.Context) (*pb.LeaseRevokeResponse, error) {
+		resp, err := sendOnce(ctx, s.b.leases.LeaseRevoke, &pb.LeaseRevokeRequest{ID: id}, grpc.WaitForReady(true))
+		if err != nil {
+			err = s.b.classify(err)
+		}
+		return resp, err
+	})
+	if errors.Is(err, errLeaseGone) {
+		return nil
+	}
+	return err
 }
 
 func (s *session) stands() string { return fmt.Sprintf("etcd ends its lease, within %v", s.ttl) }
