@@ -1,11 +1,15 @@
 package etcd_test
 
 import (
+	"errors"
 	"io"
 	"net"
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
@@ -63,7 +67,40 @@ func TestIsolatedServer(t *testing.T) {
 	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3, Links: true})
 	leads := leader(t, cluster)
 	first, second := cluster.Servers()[(leads+1)%3], cluster.Servers()[leads]
-	front := coordtest.NewProxy(t, first.Addr())
+	at := nameOf(t, "isolated-server.test", first.Addr(), second.Addr())
+	s := openURL(t, at)
+	m := lead(t, s, coordtest.Name(t))
+	if err := cluster.Isolate(first); err != nil {
+		t.Fatal(err)
+	}
+	renewed := renews(t, s)
+	lead(t, openURL(t, at), coordtest.Name(t))
+	if renewed() {
+		standsFirst(t, s, m)
+	}
+}
+
+// TestPausedServer is TestIsolatedServer for a server that stands still, while its kernel takes what is sent.
+func TestPausedServer(t *testing.T) {
+	t.Parallel()
+	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3})
+	leads := leader(t, cluster)
+	first, second := cluster.Servers()[(leads+1)%3], cluster.Servers()[leads]
+	s := openURL(t, nameOf(t, "paused-server.test", first.Addr(), second.Addr()))
+	m := lead(t, s, coordtest.Name(t))
+	if err := first.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { first.Resume() })
+	if renews(t, s)() {
+		standsFirst(t, s, m)
+	}
+}
+
+// nameOf gives the name two addresses, by which one connects to the two servers, and returns its URL.
+func nameOf(t *testing.T, name, first, second string) string {
+	t.Helper()
+	front := coordtest.NewProxy(t, first)
 	_, port, err := net.SplitHostPort(front.Addr())
 	if err != nil {
 		t.Fatal(err)
@@ -73,29 +110,30 @@ func TestIsolatedServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	forward(l, second.Addr())
-	etcd.Names.Store("isolated-server.test", []string{"127.0.0.1", "127.0.0.2"})
-	at := "etcd://isolated-server.test:" + port + "?ttl=10s"
-	s := openURL(t, at)
-	m := lead(t, s, coordtest.Name(t))
+	forward(l, second)
+	etcd.Names.Store(name, []string{"127.0.0.1", "127.0.0.2"})
+	return "etcd://" + name + ":" + port + "?ttl=10s"
+}
 
-	watch := calm.Start(t)
-	if err := cluster.Isolate(first); err != nil {
-		t.Fatal(err)
-	}
-	isolated := time.Now()
-	lead(t, openURL(t, at), coordtest.Name(t))
-	for !s.Deadline().After(isolated.Add(s.TTL())) { // a heartbeat was sent since
-		select {
-		case <-time.After(5 * time.Millisecond):
-		case <-s.Done():
-			if !watch.NotJudged(s.TTL()/4, "%v", s.Err()) {
-				t.Fatal(s.Err())
+// renews returns a func that waits until a heartbeat was confirmed that was sent after the call of renews. It fails the test if the
+// session ends before, and returns false if the machine was too busy.
+func renews(t *testing.T, s backend.Session) func() bool {
+	t.Helper()
+	watch, since := calm.Start(t), time.Now()
+	return func() bool {
+		t.Helper()
+		for !s.Deadline().After(since.Add(s.TTL())) {
+			select {
+			case <-time.After(5 * time.Millisecond):
+			case <-s.Done():
+				if !watch.NotJudged(s.TTL()/4, "%v", s.Err()) {
+					t.Fatal(s.Err())
+				}
+				return false
 			}
-			return
 		}
+		return true
 	}
-	standsFirst(t, s, m)
 }
 
 // TestServersReplaced gives a name another address, and lets the one that it had vanish, as when
@@ -155,4 +193,27 @@ func forward(l net.Listener, server string) {
 			go func() { defer in.Close(); _, _ = io.Copy(in, out) }()
 		}
 	}()
+}
+
+// TestSickAfterStatus has a client ask its server for its status, which takes a connection of its own, and is then told that the server
+// cannot serve. The connection that is left is closed.
+func TestSickAfterStatus(t *testing.T) {
+	t.Parallel()
+	const patience = time.Second
+	c, addr := etcd.NewConnections(patience), sharedEtcd(t).Addrs()[0]
+	lasting, err := c.Dial(t.Context(), addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lasting.Close()
+	short, err := c.Dial(t.Context(), addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	short.Close()
+	c.Answered(time.Now().Add(-2*patience), rpctypes.ErrNoLeader)
+	c.Answered(time.Now(), rpctypes.ErrNoLeader)
+	if err := lasting.SetDeadline(time.Time{}); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("the connection: %v; want one that is closed", err)
+	}
 }

@@ -125,8 +125,9 @@ func (s *session) keepAlive() {
 		case <-timer.C:
 		case <-s.beatNow:
 		}
+		begun := time.Now()
 		sent, err := k.beat()
-		s.b.conns.answered(err)
+		s.b.conns.answered(begun, err)
 		s.fail(err)
 		switch {
 		case err == nil:
@@ -226,6 +227,9 @@ func (s *session) exchange(st *stream) (ack, error) {
 	resp, err := st.Recv()
 	switch {
 	case err != nil:
+		if !limit.Stop() {
+			err = context.DeadlineExceeded // what gRPC says of it is that the stream was cancelled
+		}
 		if err = s.b.classify(err); errors.Is(err, rpctypes.ErrPermissionDenied) {
 			err = fmt.Errorf("%w; who keeps a lease alive must have the right to write all keys that are attached to it", err)
 		}

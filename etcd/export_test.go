@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"net"
 	"slices"
 	"sync"
 	"time"
@@ -84,3 +85,14 @@ func Hurry(b *Backend) time.Duration {
 
 // TakeForOld has the backend take servers before 3.99.0 for such as do not keep to rights.
 func TakeForOld(b *Backend) { b.strict = releases{{99, 0}} }
+
+// NewConnections returns the connections of a client.
+func NewConnections(patience time.Duration) *connections { return newConnections(patience) }
+
+// Dial connects the client to a server.
+func (c *connections) Dial(ctx context.Context, addr string) (net.Conn, error) {
+	return c.dial(ctx, addr)
+}
+
+// Answered notes how a heartbeat has ended that began then.
+func (c *connections) Answered(begun time.Time, err error) { c.answered(begun, err) }

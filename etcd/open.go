@@ -279,8 +279,9 @@ func (b *Backend) open(ctx context.Context) (kit.Session, error) {
 		}
 		b.use(client)
 	}
+	begun := time.Now()
 	s, err := b.begin(ctx)
-	b.conns.answered(err)
+	b.conns.answered(begun, err)
 	if err == nil {
 		return s, nil
 	}

@@ -55,6 +55,14 @@ func (d *Dialer) DialContext(ctx context.Context, network, addr string) (net.Con
 	return nil, first
 }
 
+// Several reports whether the name in addr had several addresses when it was dialled last.
+func (d *Dialer) Several(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return err == nil && len(d.order[host]) > 1
+}
+
 // sort puts addresses that were never dialled first, and the one dialled last at the end.
 func (d *Dialer) sort(host string, all []string) {
 	d.mu.Lock()

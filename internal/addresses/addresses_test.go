@@ -39,6 +39,9 @@ func TestInTurn(t *testing.T) {
 		}
 		conn.Close()
 	}
+	if !d.Several("server.test:"+port) || d.Several("other.test:"+port) {
+		t.Error("one name has several addresses, and the other is not known")
+	}
 	front.Close()
 	third.Close()
 	if conn, err := d.DialContext(t.Context(), "tcp", "server.test:"+port); err == nil {
