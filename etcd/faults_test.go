@@ -73,6 +73,46 @@ func TestLostJoin(t *testing.T) {
 	}
 }
 
+// TestForeignKeyOnLease has a key stand under the name of a session's first member, and on its lease, as after a restore from a backup. The
+// session joins behind it, and removes it.
+func TestForeignKeyOnLease(t *testing.T) {
+	t.Parallel()
+	addr, name := sharedEtcd(t).Addrs()[0], coordtest.Name(t)
+	operator, c := admin(t, addr), newClient(t, addr)
+	s := c.session(t)
+	put := func(line string) uint64 {
+		resp, err := operator.Put(t.Context(), line+"/"+keyOf(s), "old", clientv3.WithLease(clientv3.LeaseID(etcd.Lease(s))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return uint64(resp.Header.Revision)
+	}
+	joins := func(line string, old uint64) {
+		t.Helper()
+		m := join(t, s, line, "lost-value")
+		if m.Position <= old {
+			t.Errorf("%+v; want a position behind %d", m, old)
+		}
+		for ctx := within(t, time.Minute); len(keys(t, operator, line+"/")) > 1; time.Sleep(5 * time.Millisecond) {
+			if ctx.Err() != nil {
+				t.Fatalf("keys %q stand; want %s alone", keys(t, operator, line+"/"), m.Key)
+			}
+		}
+		standsFirst(t, s, m)
+	}
+	joins(name, put(name))
+
+	// The answer is lost, but the key is older than the call.
+	old := put(name + "-b")
+	join(t, s, name+"-other", "x") // tells the session of a revision since
+	delivered := c.proxy.LoseAnswers(func(b []byte) bool { return bytes.Contains(b, []byte("lost-value")) })
+	go func() {
+		<-delivered
+		c.proxy.Reset()
+	}()
+	joins(name+"-b", old)
+}
+
 // lateRequest does what a request does that takes effect late, and waits until the
 // session has cleared up after it.
 func lateRequest(t *testing.T, operator *clientv3.Client, s backend.Session, line, key string) {

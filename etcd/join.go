@@ -94,7 +94,7 @@ var errTaken = errors.New("key is taken")
 // create makes the member under a name that take has returned. ctx is the caller's; see [session.persistFor].
 func (s *session) create(ctx context.Context, line, name, value string, look *firstLook) (j backend.Joined, err error) {
 	m := backend.Member{Line: line, Key: name, Value: value, Shared: isShared(name)}
-	key, lost := s.b.member(m), false
+	key, lost, before := s.b.member(m), false, s.b.log.floor()
 	when := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", 0)}
 	var reads []clientv3.Op
 	if look != nil {
@@ -147,6 +147,9 @@ func (s *session) create(ctx context.Context, line, name, value string, look *fi
 			s.disown(line, name)
 			return j, &lostError{errStrange}
 		case !s.had(kvs[0].Lease):
+			return j, errTaken
+		case !lost || kvs[0].CreateRevision <= before: // this call has not made it; it may come from a backup
+			s.disown(line, name)
 			return j, errTaken
 		}
 		m.Position = uint64(kvs[0].CreateRevision)
