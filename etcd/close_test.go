@@ -2,12 +2,16 @@ package etcd_test
 
 import (
 	"context"
+	"errors"
+	"net"
 	"testing"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
 
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/coordinator"
 	"github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
@@ -44,6 +48,45 @@ func TestCloseSilentServer(t *testing.T) {
 	}
 	if got := keys(t, admin(t, cluster.Addrs()[leads]), name+"/"); len(got) > 0 {
 		t.Errorf("%q stands after Close", got)
+	}
+}
+
+// TestCloseWhileConnecting closes a backend that asks for its first token, which nobody answers.
+func TestCloseWhileConnecting(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0") // which answers nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	asked := make(chan net.Conn, 1)
+	go func() {
+		conn, _ := l.Accept()
+		asked <- conn
+	}()
+	u, err := coordinator.ParseURL("etcd://" + l.Addr().String() + "?connect=1m&user=app&password-env=" + env(t, "secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := etcd.Open(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened := make(chan error, 1)
+	go func() {
+		_, err := b.Session(t.Context())
+		opened <- err
+	}()
+	if conn := <-asked; conn != nil {
+		defer conn.Close()
+	}
+	watch := calm.Start(t)
+	if err := b.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	watch.Within(3*time.Second, "Close")
+	if err := <-opened; !errors.Is(err, backend.ErrClosed) {
+		t.Errorf("Session: %v; want ErrClosed", err)
 	}
 }
 

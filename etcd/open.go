@@ -109,6 +109,7 @@ func open(u *coordinator.URL) (*Backend, error) {
 		DialKeepAliveTime:    pingTime,
 		DialKeepAliveTimeout: min(pingTimeout, max(f.TTL/4, time.Second)),
 		Logger:               zap.NewNop(), // what goes wrong comes back as errors
+		MaxCallRecvMsgSize:   maxAnswer,
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: grpcbackoff.Config{
 				BaseDelay:  100 * time.Millisecond,
@@ -131,6 +132,9 @@ func open(u *coordinator.URL) (*Backend, error) {
 	b.hosts, b.proxy, b.conns = endpoints, proxy, conns
 	b.dial = func(ctx context.Context) (*clientv3.Client, error) {
 		cfg := cfg
+		var cancel context.CancelFunc
+		cfg.Context, cancel = context.WithCancel(context.Background()) // of the client, for as long as it lives
+		made := context.AfterFunc(ctx, cancel)
 		if deadline, ok := ctx.Deadline(); ok {
 			cfg.DialTimeout = min(cfg.DialTimeout, max(time.Until(deadline), time.Millisecond))
 		}
@@ -139,12 +143,19 @@ func open(u *coordinator.URL) (*Backend, error) {
 			return nil, err
 		}
 		client, err := clientv3.New(cfg)
-		if err == nil && login.User != "" {
-			login.Password.Accept(cfg.Password) // clientv3.New has exchanged it for the first token
-			b.tokens = newAuthenticator(client.Ctx(), client.Auth, login.Password)
-			client.Auth = b.tokens
+		if err != nil {
+			cancel()
+			return nil, err
 		}
-		return client, err
+		if !made() {
+			closeClient(client)
+			return nil, context.Cause(ctx)
+		}
+		if login.User != "" {
+			login.Password.Accept(cfg.Password) // clientv3.New has exchanged it for the first token
+			client.Auth = newAuthenticator(client.Ctx(), client.Auth, login.Password)
+		}
+		return client, nil
 	}
 	return b, nil
 }
@@ -176,11 +187,10 @@ func servers(hosts []string, proxy string) string {
 // A Backend is a long-lived handle on one etcd cluster. It is safe for concurrent
 // use.
 type Backend struct {
-	dial   func(ctx context.Context) (*clientv3.Client, error) // nil if the client was given to New, which Close leaves open
-	conns  *connections                                        // of that client; nil if it connects in another way
-	hosts  []string                                            // for messages
-	tokens *authenticator                                      // of that client; nil if it has no user
-	proxy  string                                              // of the environment, that the client connects through; empty for none
+	dial  func(ctx context.Context) (*clientv3.Client, error) // nil if the client was given to New, which Close leaves open
+	conns *connections                                        // of that client; nil if it connects in another way
+	hosts []string                                            // for messages
+	proxy string                                              // of the environment, that the client connects through; empty for none
 
 	// The client and what is made of it are nil until the first session is opened.
 	client  *clientv3.Client
@@ -337,14 +347,20 @@ func (b *Backend) Close() error {
 	err := b.sessions.Close()
 	if b.dial != nil && b.client != nil {
 		b.closeClient.Do(func() {
-			// Close ends the client's context, and may return that as an error.
-			if failed := b.client.Close(); !errors.Is(failed, context.Canceled) {
-				err = errors.Join(err, driver.Wrap("close", "", failed))
-			}
-			if b.tokens != nil {
-				b.tokens.running.Wait()
-			}
+			err = errors.Join(err, driver.Wrap("close", "", closeClient(b.client)))
 		})
+	}
+	return err
+}
+
+// closeClient closes a client that the backend has made. No goroutine of it is left.
+func closeClient(c *clientv3.Client) error {
+	err := c.Close()
+	if a, ok := c.Auth.(*authenticator); ok {
+		a.running.Wait()
+	}
+	if errors.Is(err, context.Canceled) { // it has ended the client's context, and may say so
+		return nil
 	}
 	return err
 }

@@ -3,60 +3,39 @@ package etcd
 import (
 	"context"
 	"errors"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/coordinator"
-	"github.com/succession-dev/succession/internal/security"
 )
 
 // An operator is a [coordinator.Operator] with etcd's own client.
-type operator struct {
-	config clientv3.Config
-	prefix string
-}
+type operator struct{ b *Backend } // which opens no session
 
 func newOperator(u *coordinator.URL) (coordinator.Operator, error) {
-	tls, err := security.TLSOf(u).Config()
+	b, err := open(u)
 	if err != nil {
 		return nil, err
 	}
-	user, password, err := security.LoginOf(u).Read()
-	if err != nil {
-		return nil, err
-	}
-	return &operator{clientv3.Config{
-		Endpoints:   u.HostPorts(defaultPort),
-		DialTimeout: 5 * time.Second,
-		TLS:         tls,
-		Username:    user,
-		Password:    password,
-		Logger:      zap.NewNop(), // what goes wrong comes back as errors
-
-		MaxCallRecvMsgSize: maxAnswer,
-	}, prefixOf(u.Path)}, nil
+	return &operator{b}, nil
 }
 
 // with calls f with a new client, and closes the client afterwards.
 func (o *operator) with(ctx context.Context, f func(*clientv3.Client) error) error {
-	config := o.config
-	config.Context = ctx // New asks for a token if there is a user
-	c, err := clientv3.New(config)
+	c, err := o.b.dial(ctx)
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	defer closeClient(c)
 	return f(c)
 }
 
 func (o *operator) Exists(ctx context.Context, name string) (there bool, err error) {
 	err = o.with(ctx, func(c *clientv3.Client) error {
 		r, err := c.Txn(ctx).Then(
-			clientv3.OpGet(o.prefix+name, clientv3.WithCountOnly()),
-			clientv3.OpGet(o.prefix+name+"/", clientv3.WithPrefix(), clientv3.WithCountOnly()),
+			clientv3.OpGet(o.b.o.Prefix+name, clientv3.WithCountOnly()),
+			clientv3.OpGet(o.b.o.Prefix+name+"/", clientv3.WithPrefix(), clientv3.WithCountOnly()),
 		).Commit()
 		if err != nil {
 			return err
@@ -76,7 +55,7 @@ func (o *operator) Clear(ctx context.Context, name string) error { return o.Drop
 
 func (o *operator) Remove(ctx context.Context, m backend.Member) error {
 	return o.with(ctx, func(c *clientv3.Client) error {
-		_, err := c.Delete(ctx, o.prefix+m.Line+"/"+m.Key)
+		_, err := c.Delete(ctx, o.b.o.Prefix+m.Line+"/"+m.Key)
 		return err
 	})
 }
@@ -84,8 +63,8 @@ func (o *operator) Remove(ctx context.Context, m backend.Member) error {
 func (o *operator) Drop(ctx context.Context, line string) error {
 	return o.with(ctx, func(c *clientv3.Client) error {
 		_, err := c.Txn(ctx).Then(
-			clientv3.OpDelete(o.prefix+line+"/", clientv3.WithPrefix()),
-			clientv3.OpDelete(o.prefix+line),
+			clientv3.OpDelete(o.b.o.Prefix+line+"/", clientv3.WithPrefix()),
+			clientv3.OpDelete(o.b.o.Prefix+line),
 		).Commit()
 		return err
 	})

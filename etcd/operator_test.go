@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/succession-dev/succession/backend/coordinator"
+	"github.com/succession-dev/succession/internal/rig/certs"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 )
 
@@ -17,6 +19,24 @@ import (
 func TestOperator(t *testing.T) {
 	t.Parallel()
 	rig.CheckOperator(t, "etcd://"+sharedEtcd(t).Addrs()[0]+"/for-an-operator")
+}
+
+// An operator knows all of a URL that the driver knows: a server whose certificate has another name, and an address with a zone.
+func TestOperatorURL(t *testing.T) {
+	t.Parallel()
+	authority := certs.New(t, "authority")
+	node := authority.Sign(t, "node", "etcd.example")
+	secured := coordtest.NewEtcd(t, &coordtest.EtcdOptions{CertFile: node.File, KeyFile: node.KeyFile})
+	rig.CheckOperator(t, "etcd://"+secured.Addrs()[0]+"/app?server-name=etcd.example&ca-file="+authority.File)
+
+	l, err := net.Listen("tcp", "[::1]:0")
+	if err != nil {
+		t.Skipf("no IPv6 here: %v", err)
+	}
+	t.Cleanup(func() { l.Close() })
+	forward(l, sharedEtcd(t).Addrs()[0])
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	rig.CheckOperator(t, "etcd://[::1%25lo]:"+port+"/for-an-operator-in-a-zone")
 }
 
 // An emptyKV answers each transaction with nothing, as something in between can.
