@@ -80,7 +80,8 @@
 //
 // That must also be the term in which the lease was granted, because a former leader of etcd may
 // still revoke a lease from its own term. In any other term the session takes a fresh lease and
-// moves its members to it: at once if it leads, and within a quarter of the TTL if it waits. While
+// moves its members to it: at its next heartbeat if it leads, so within a quarter of the TTL, and
+// within another quarter if it waits. While
 // etcd is out of space, it grants no lease. Then the old one is trusted once every server has said
 // that it is in the present term.
 //

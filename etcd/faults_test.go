@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -207,6 +208,25 @@ func TestWipe(t *testing.T) {
 	}
 	fresh := newClient(t, server.Addrs()[0])
 	join(t, fresh.session(t), "line", "x")
+}
+
+// TestTwoClusters uses a client whose servers are of two clusters.
+func TestTwoClusters(t *testing.T) {
+	t.Parallel()
+	b, err := etcd.New(admin(t, sharedEtcd(t).Addrs()[0], coordtest.NewEtcd(t, nil).Addrs()[0]), &etcd.Options{TTL: ttl, ConnectTimeout: opening})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	for ctx := within(t, time.Minute); err == nil; { // its requests go to both in turn
+		var s backend.Session
+		if s, err = b.Session(ctx); err == nil {
+			_, err = s.Get(ctx, "record")
+		}
+	}
+	if !errors.Is(err, backend.ErrReset) || !strings.Contains(err.Error(), "check that all servers of the client are of one cluster") {
+		t.Errorf("%v; want ErrReset that says what to look at", err)
+	}
 }
 
 // TestUnproven makes heartbeats be answered in a term that etcd is not in any more. A

@@ -39,9 +39,9 @@ func (h *history) observe(floor int64, r *pb.ResponseHeader) error {
 	case r == nil || r.ClusterId == 0: // a proxy may leave it out
 		return nil
 	case h.cluster != 0 && r.ClusterId != h.cluster:
-		h.reset = resetError(fmt.Sprintf("cluster %x answers in place of cluster %x", r.ClusterId, h.cluster))
+		h.reset = resetError(fmt.Sprintf("cluster %x answers in place of cluster %x: check that all servers of the client are of one cluster; if they are, ", r.ClusterId, h.cluster))
 	case r.Revision < floor:
-		h.reset = resetError(fmt.Sprintf("its log is at revision %d and was at %d", r.Revision, floor))
+		h.reset = resetError(fmt.Sprintf("its log is at revision %d and was at %d; ", r.Revision, floor))
 	default:
 		h.cluster = r.ClusterId
 		h.revision = max(h.revision, r.Revision)
@@ -49,7 +49,8 @@ func (h *history) observe(floor int64, r *pb.ResponseHeader) error {
 	return h.reset
 }
 
+// resetError returns an error that begins with what was seen, up to "it was rebuilt".
 func resetError(what string) error {
-	return fmt.Errorf("%w: %s; it was rebuilt or restored from a backup, so raise the fence of each election above "+
+	return fmt.Errorf("%w: %sit was rebuilt or restored from a backup, so raise the fence of each election above "+
 		"every token that anybody holds, and then restart this process", backend.ErrReset, what)
 }

@@ -30,9 +30,15 @@ type right struct {
 	key, end string // end is empty for a single key
 }
 
+// noEnd is the end of the range of all keys.
+const noEnd = "\x00"
+
 func (r right) String() string {
-	if r.end == "" {
+	switch r.end {
+	case "":
 		return r.op + " the key " + r.key
+	case noEnd:
+		return r.op + " all keys"
 	}
 	return r.op + " all keys that begin with " + r.key
 }
@@ -41,6 +47,9 @@ func (r right) String() string {
 // etcd keeps one kind of right for a range. So "write" would take the right to read away,
 // without which nothing can be written here.
 func (r right) args() string {
+	if r.end == noEnd {
+		r.key = `""` // as etcdctl takes it
+	}
 	args := "read " + r.key
 	if r.op == "write" {
 		args = "readwrite " + r.key

@@ -269,6 +269,22 @@ func TestRightToWriteTakenAway(t *testing.T) {
 	}
 }
 
+// With an empty prefix, who may not see all keys is told the right as etcdctl takes it.
+func TestRightToAll(t *testing.T) {
+	t.Parallel()
+	server := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Args: []string{"--bcrypt-cost=4"}})
+	root := enableAuth(t, server)
+	s := openURL(t, "etcd://"+server.Addrs()[0]+"?user=app&password-env="+env(t, "secret"))
+	const means = `lacks the right to read all keys: etcdctl role grant-permission ROLE read "" --prefix;`
+	if _, err := s.Lines(t.Context()); !errors.Is(err, backend.ErrDenied) || !strings.Contains(err.Error(), means) {
+		t.Errorf("%v; want ErrDenied that says %q", err, means)
+	}
+	check(t)(root.RoleGrantPermission(t.Context(), "app", "\x00", "\x00", permissions["read"])) // as etcdctl does then
+	if _, err := s.Lines(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // neighbours makes one session wait at a key that it may read, and again and again at one
 // that it may not. Both watches share a stream.
 func neighbours(t *testing.T, b backend.Backend) {
