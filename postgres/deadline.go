@@ -26,7 +26,11 @@ func (s *session) over() error {
 	if s.lease.Left() > 0 {
 		return nil
 	}
-	return fmt.Errorf("the database has acknowledged no heartbeat for %v", s.b.o.TTL)
+	why := fmt.Errorf("the database has acknowledged no heartbeat for %v", s.b.o.TTL)
+	if problem := s.problem.Load(); problem != nil {
+		why = fmt.Errorf("%w: %v", why, *problem)
+	}
+	return why
 }
 
 // run listens and sends heartbeats, on one connection, and on another when that is broken. It leaves the last one to release, if the server
@@ -48,6 +52,7 @@ func (s *session) run() {
 				s.listener.deaf()
 				return
 			}
+			s.problem.Store(&err)
 			c.kill()
 			s.b.wire.broken()
 			s.listener.deaf()
@@ -63,6 +68,7 @@ func (s *session) run() {
 		heard = false
 		if c, err = s.b.wire.dial(ctx, s.listener.tell); err != nil {
 			c = nil
+			s.problem.Store(&err)
 			s.elsewhere()
 			_ = pause.Sleep(s.Context())
 		}
@@ -159,4 +165,5 @@ func (s *session) acknowledged(number int64, sent clock.Instant) {
 	for old := s.number.Load(); number > old && !s.number.CompareAndSwap(old, number); old = s.number.Load() {
 	}
 	s.lease.Extend(sent, s.b.o.TTL)
+	s.problem.Store(nil)
 }

@@ -201,3 +201,27 @@ func silent(t *testing.T) string {
 	p.Cut()
 	return p.Addr()
 }
+
+// A session whose role may not log in any more says so when its deadline has passed.
+func TestLoginTakenAway(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	newClient(t, addr, postgres.Options{}).live(t) // the schema is there
+	run(t, addr, "CREATE ROLE taken_away LOGIN SUPERUSER")
+	cfg := configOf(t, addr)
+	cfg.User = "taken_away"
+	s, err := backendOf(t, cfg, postgres.Options{TTL: 4 * time.Second}).Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, addr, "ALTER ROLE taken_away NOLOGIN")
+	run(t, addr, "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = 'taken_away'")
+	select {
+	case <-s.Done():
+	case <-time.After(time.Minute):
+		t.Fatal("the session goes on")
+	}
+	if err := s.Err(); !errors.Is(err, backend.ErrSessionEnded) || !strings.Contains(err.Error(), "not permitted to log in") {
+		t.Errorf("the session has ended because of %v", err)
+	}
+}

@@ -30,8 +30,9 @@ type session struct {
 	era string // of the server that has opened it
 
 	lease   lease.Lease
-	number  atomic.Int64 // of its newest heartbeat that was acknowledged
-	joins   atomic.Int64 // how many joins it has begun
+	number  atomic.Int64          // of its newest heartbeat that was acknowledged
+	joins   atomic.Int64          // how many joins it has begun
+	problem atomic.Pointer[error] // why there was no connection last; nil if a heartbeat was acknowledged since
 	backlog kit.Backlog
 	joining kit.Joins[backend.Joined]
 
