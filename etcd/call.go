@@ -277,19 +277,20 @@ func first[T any](ctx context.Context, both bool, f func(context.Context) (T, er
 	return r.v, r.err
 }
 
-// twice calls f, and if no answer comes in time once more, by way of [first]. limit returns how long an
-// attempt may take, after so many others.
-func twice[T any](ctx context.Context, limit func(attempts int) time.Duration, urgent bool, f func(context.Context) (T, error)) (v T, err error) {
-	for n := range 2 {
-		most := limit(n)
-		v, err = first(ctx, urgent || n > 0, func(ctx context.Context) (T, error) {
-			ctx, cancel := context.WithTimeout(ctx, most)
+// twice calls f, and if no answer comes in time once more, by way of [first]. It is for what heartbeats need: an attempt
+// may take as long as one of theirs, and counts as one of theirs if it fails.
+func twice[T any](ctx context.Context, s *session, urgent bool, f func(context.Context) (T, error)) (v T, err error) {
+	for _, again := range []bool{false, true} {
+		limit := s.beatLimit(0)
+		v, err = first(ctx, urgent || again, func(ctx context.Context) (T, error) {
+			ctx, cancel := context.WithTimeout(ctx, limit)
 			defer cancel()
 			return f(ctx)
 		})
 		if !isLost(err) {
 			break
 		}
+		s.failures.Add(1)
 	}
 	return v, err
 }

@@ -71,17 +71,19 @@ func (s *session) hitch(why error) {
 
 // fail notes why a heartbeat has failed; nil means that it has not. A warning tells of the second failure in
 // a row: one alone is what a server leaves behind that stops.
-func (s *session) fail(why error) {
-	n := int32(0)
+func (k *keeper) fail(why error) {
+	s := k.s
 	if why != nil {
-		n = s.failures.Add(1)
+		k.failed++
+		s.failures.Add(1)
 	} else {
+		k.failed = 0
 		s.failures.Store(0)
 	}
 	s.mu.Lock()
 	s.failed = why
 	s.mu.Unlock()
-	if n == 2 {
+	if k.failed == 2 {
 		s.b.o.Logger.Warn("heartbeats fail, trying again", "lease", fmt.Sprintf("%x", s.present().lease), "left", s.left(), "err", why)
 	}
 }
@@ -90,6 +92,7 @@ func (s *session) fail(why error) {
 type keeper struct {
 	s      *session
 	stream *stream // nil for none
+	failed int     // how many heartbeats in a row have failed
 	beside int     // how many heartbeats in a row have gone to the server that has the watches
 
 	noticed clock.Instant // when it noticed that etcd is in another term than the lease; zero if it is not
@@ -128,7 +131,7 @@ func (s *session) keepAlive() {
 		begun := time.Now()
 		sent, err := k.beat()
 		s.b.conns.answered(begun, err)
-		s.fail(err)
+		k.fail(err)
 		switch {
 		case err == nil:
 			pause.Reset()
@@ -186,7 +189,7 @@ func (k *keeper) beat() (sent clock.Instant, err error) {
 		case !s.proof.wanted():
 			return a.sent, s.Alive()
 		case a.term != 0:
-			if err := s.prove(a, s.failures.Load() > 0); err != nil {
+			if err := s.prove(a, k.failed > 0); err != nil {
 				return a.sent, err
 			}
 			return a.sent, s.Alive()
@@ -269,7 +272,7 @@ func (k *keeper) leisure() time.Duration {
 // failed, it opens two at once, see [first], and keeps the one that answers first.
 func (k *keeper) open() (ack, error) {
 	var chosen atomic.Pointer[stream]
-	a, err := first(k.s.Context(), k.s.failures.Load() > 0, func(ctx context.Context) (ack, error) {
+	a, err := first(k.s.Context(), k.failed > 0, func(ctx context.Context) (ack, error) {
 		st, err := k.s.open(ctx)
 		if err != nil {
 			return ack{}, err
@@ -334,10 +337,10 @@ func (k *keeper) part() {
 // the proof too: a third attempt would come too late.
 //
 // But it may be that all servers are slow, as when their disks stall: then an attempt that is as long as the
-// last one fails like that. So the limit doubles with each heartbeat that has failed, and with each of the
-// attempts at one request, of which so many have failed. It stays within a third of what is left until the
+// last one fails like that. So the limit doubles with each attempt that has failed since a heartbeat was
+// confirmed, and with more that are not counted there. It stays within a third of what is left until the
 // deadline, so that a server that stands still leaves time for another attempt.
-func (s *session) beatLimit(attempts int) time.Duration {
+func (s *session) beatLimit(more int) time.Duration {
 	limit := min(s.ttl/4, time.Second)
-	return max(limit, min(limit<<min(int(s.failures.Load())+attempts, 16), s.left()/3))
+	return max(limit, min(limit<<min(int(s.failures.Load())+more, 16), s.left()/3))
 }

@@ -2,7 +2,9 @@ package etcd_test
 
 import (
 	"context"
+	"path"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -56,7 +58,7 @@ const tardy = 1200 * time.Millisecond
 func TestLateProof(t *testing.T) {
 	t.Parallel()
 	h := newHushed(t, 12*time.Second)
-	h.late.Store("/MemberList")
+	h.late.Store("MemberList", true)
 	for range 2 {
 		if !h.renews(t) {
 			return
@@ -64,14 +66,30 @@ func TestLateProof(t *testing.T) {
 	}
 }
 
-// TestLateGrant makes etcd change its leader, and has all servers take long to grant a lease then. The term outlives that, by one
-// fresh lease, however often it was asked for.
+// TestLateGrant makes etcd change its leader, and has all servers take long for what goes through the quorum then. The term outlives that.
 func TestLateGrant(t *testing.T) {
 	t.Parallel()
+	outlivesMove(t, func(h *hushed) {
+		h.late.Store("MemberList", true)
+		h.late.Store("LeaseGrant", true)
+	})
+}
+
+// TestLostGrant makes etcd change its leader, and loses the answers to the first copies of the request for a fresh lease. The next copies
+// find the lease.
+func TestLostGrant(t *testing.T) {
+	t.Parallel()
+	outlivesMove(t, func(h *hushed) { h.lost.Store(2) })
+}
+
+// outlivesMove makes etcd change its leader, in spite of what hinder does, and fails the test if the term does not outlive that, by one fresh
+// lease.
+func outlivesMove(t *testing.T, hinder func(*hushed)) {
+	t.Helper()
 	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3})
 	h := newHushed(t, 12*time.Second, cluster.Addrs()...)
 	operator, old := admin(t, cluster.Addrs()...), etcd.Lease(h.session)
-	h.late.Store("/LeaseGrant")
+	hinder(h)
 	moveLeader(t, cluster)
 	if h.renews(t); etcd.Lease(h.session) == old {
 		return // the machine is too busy
@@ -90,7 +108,8 @@ type hushed struct {
 	opened, silent atomic.Int64 // streams of heartbeats; the first so many are silent
 	proofToo       atomic.Bool  // and the request for a proof that follows
 	unproven       atomic.Bool  // the next one has no answer
-	late           atomic.Value // the end of the methods, as a string, whose answers are held up
+	lost           atomic.Int64 // how many answers to requests for leases are lost from now on
+	late           sync.Map     // by name, the methods whose answers are held up
 	term           *elect.Term
 	session        backend.Session
 	watch          *calm.Stopwatch
@@ -115,7 +134,7 @@ func newHushed(t *testing.T, ttl time.Duration, addrs ...string) *hushed {
 				<-ctx.Done()
 				return status.FromContextError(ctx.Err()).Err()
 			}
-			if late, _ := h.late.Load().(string); late != "" && strings.HasSuffix(method, late) {
+			if _, late := h.late.Load(path.Base(method)); late {
 				err := invoke(context.WithoutCancel(ctx), method, req, reply, cc, opts...) // etcd does it in any case
 				select {
 				case <-time.After(tardy):
@@ -124,7 +143,12 @@ func newHushed(t *testing.T, ttl time.Duration, addrs ...string) *hushed {
 					return status.FromContextError(ctx.Err()).Err()
 				}
 			}
-			return invoke(ctx, method, req, reply, cc, opts...)
+			err := invoke(ctx, method, req, reply, cc, opts...)
+			if strings.HasSuffix(method, "/LeaseGrant") && h.lost.Add(-1) >= 0 {
+				<-ctx.Done()
+				return status.FromContextError(ctx.Err()).Err()
+			}
+			return err
 		}))
 	if err != nil {
 		t.Fatal(err)

@@ -178,5 +178,5 @@ func (s *session) prove(a ack, urgent bool) error {
 
 // term returns the term that etcd is in; urgent is as in [twice].
 func (s *session) term(urgent bool) (uint64, error) {
-	return twice(s.Context(), s.beatLimit, urgent, s.b.term)
+	return twice(s.Context(), s, urgent, s.b.term)
 }

@@ -104,7 +104,7 @@ func (s *session) relet() (sent clock.Instant, err error) {
 func (s *session) another() (grant, error) {
 	id, sent := newLeaseID(), clock.Now()
 	var exists atomic.Bool
-	g, err := twice(s.Context(), s.beatLimit, true, func(ctx context.Context) (grant, error) {
+	g, err := twice(s.Context(), s, true, func(ctx context.Context) (grant, error) {
 		g, err := s.b.grant(ctx, id, int64(s.ttl/time.Second))
 		if errors.Is(err, rpctypes.ErrLeaseExist) {
 			exists.Store(true)

@@ -33,7 +33,7 @@ type session struct {
 
 	beatNow  chan struct{} // has room for one: a heartbeat is wanted at once
 	answered atomic.Int64  // how long the last answer took, in nanoseconds
-	failures atomic.Int32  // how many heartbeats have failed since the last one that has not
+	failures atomic.Int32  // how many attempts have failed since the last heartbeat that was confirmed
 
 	watcher *watcher
 	lookout kit.Lookout[view]
@@ -122,7 +122,7 @@ func (s *session) revoke(ctx context.Context) (err error) {
 // revokeOne revokes a lease, or finds that there is none. It asks other servers soon, because [closeBound] has
 // to be enough also if one stands still.
 func (s *session) revokeOne(ctx context.Context, id int64) error {
-	_, err := twice(ctx, s.beatLimit, false, func(ctx context.Context) (*pb.LeaseRevokeResponse, error) {
+	_, err := twice(ctx, s, false, func(ctx context.Context) (*pb.LeaseRevokeResponse, error) {
 		resp, err := sendOnce(ctx, s.b.leases.LeaseRevoke, &pb.LeaseRevokeRequest{ID: id}, grpc.WaitForReady(true))
 		if err != nil {
 			err = s.b.classify(err)
