@@ -98,3 +98,64 @@ func TestLaggingServer(t *testing.T) {
 	resign(t, term)
 	resign(t, takesOver(t, won, watch, ttl+ttl/4))
 }
+
+// A seen stream notes which server has answered on it last.
+type seen struct {
+	grpc.ClientStream
+	server *atomic.Uint64
+}
+
+func (s *seen) RecvMsg(m any) error {
+	err := s.ClientStream.RecvMsg(m)
+	if err == nil {
+		s.server.Store(m.(interface{ GetHeader() *pb.ResponseHeader }).GetHeader().MemberId)
+	}
+	return err
+}
+
+// TestStreamsApart has waiters on three servers. The heartbeats of each come to another server than its watches, and stay there.
+func TestStreamsApart(t *testing.T) {
+	t.Parallel()
+	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3})
+	name := coordtest.Name(t)
+	term, watch := campaign(t, newCluster(t, cluster, patient), name), calm.Start(t)
+	for range 6 { // one in three would begin with both at the same server
+		var streams atomic.Int64 // of heartbeats
+		var beats, watches atomic.Uint64
+		c, err := etcdrig.Dial(cluster.Addrs(), grpc.WithChainStreamInterceptor(
+			func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, stream grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+				s, err := stream(ctx, desc, cc, method, opts...)
+				switch {
+				case err != nil:
+					return s, err
+				case strings.HasSuffix(method, "/LeaseKeepAlive"):
+					streams.Add(1)
+					return &seen{s, &beats}, nil
+				}
+				return &seen{s, &watches}, nil
+			}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		b, err := etcd.New(c, &etcd.Options{TTL: ttl, ConnectTimeout: opening})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { b.Close() })
+		behind(t, b, name)
+		t.Cleanup(func() {
+			if n := streams.Load(); n > 5 && !watch.NotJudged(ttl/4, "%d streams", n) {
+				t.Errorf("%d streams of heartbeats were opened", n)
+			}
+		})
+		for ctx := within(t, time.Minute); beats.Load() == 0 || beats.Load() == watches.Load(); time.Sleep(5 * time.Millisecond) {
+			if ctx.Err() != nil {
+				t.Fatalf("server %x has both streams, %d of heartbeats so far", beats.Load(), streams.Load())
+			}
+		}
+	}
+	if err := term.Check(); err != nil {
+		t.Error(err)
+	}
+}
