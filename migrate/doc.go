@@ -138,18 +138,22 @@
 // as E-position, and fail until [Options] Carry or Leave says what to do with them. At the top
 // level of a coordinator, where records cannot be listed, they find only E-position. If E is the
 // line of a task, such as bus-run-orders, they also find its records, bus-position/orders and
-// bus-tasks/orders. The second is a record that is written without a guard. It stays on From,
-// because nobody can know which such write there is the last.
+// bus-tasks/orders. The second is a record that is written without a guard. It stays on From until
+// somebody copies it, because nobody can know which such write there is the last.
 //
 // If a record could not be carried over, because a right was missing or From could not be reached,
 // Finish does it, where it is sure that no client of To alone has written or deleted the record since.
 // Where Finish cannot know, it names the record, and a person decides: one that may have been on To
 // and deleted since goes along if [Options] Carry names it; one that To has with another value,
 // which such a client has written or which is from when E was there before, must be made the same on
-// both. Until then processes of this backend read From's. One that the cutover did not even announce,
-// and that To does not have, goes along: that a client of To alone has made it since, and deleted it,
-// cannot be seen. A record that a leader of this backend guards for the first time after the cutover
-// is carried over by that write.
+// both. Until then processes of this backend read From's if an earlier migration has brought To's there.
+// One that the cutover did not even announce, and that To does not have, goes along: that a client of
+// To alone has made it since, and deleted it, cannot be seen. A record that a leader of this backend
+// guards for the first time after the cutover is carried over by that write, if To has none.
+//
+// After the cutover, clients of To alone write records that nothing says anything about. A process of this
+// backend reads these, and any other record that To has and no migration has brought there, on To, once
+// all elections in which it stands have moved. It needs From only for what To does not have.
 //
 // # Two names of one coordinator
 //

@@ -398,3 +398,59 @@ func TestLostAnswerOfTheFirstWrite(t *testing.T) {
 		})
 	}
 }
+
+// A leader of the new coordinator alone writes a record that nobody has carried over, whether the old one has another or
+// none. Nobody takes back what it has written: a leader with both that follows reads it.
+func TestWrittenByTheNewOneAlone(t *testing.T) {
+	for _, old := range []string{"", "o1"} {
+		inWorld(t, func(w *world) {
+			if old != "" {
+				w.writes(0, unguarded, old)
+			}
+			op, p := w.underway(onBoth, "p")
+			w.do(op.Cutover, migrate.Moved)
+			p.end()
+			w.writesAlone(unguarded, "2")
+			w.keepsNewer(unguarded, "2")
+		})
+	}
+}
+
+// The same holds for a write at the version of the old coordinator, which was read before the other leader wrote: it is refused.
+func TestWriteAtTheOldVersion(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.writes(0, unguarded, "o1")
+		op, p := w.underway(onBoth, "p")
+		defer p.end()
+		w.do(op.Cutover, migrate.Moved)
+		s, err := p.b.Session(w.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := s.Get(w.ctx, unguarded)
+		if err != nil || string(r.Value) != "o1" {
+			t.Fatalf("the leader reads %q, %v; want what is on the old coordinator", r.Value, err)
+		}
+		w.writes(1, unguarded, "2")
+		if _, err := p.term.Put(w.ctx, unguarded, []byte("o2"), r.Version); !errors.Is(err, backend.ErrVersion) {
+			t.Errorf("a write at the version of the old coordinator: %v, want %v", err, backend.ErrVersion)
+		}
+		if r, err := s.Get(w.ctx, unguarded); err != nil || string(r.Value) != "2" {
+			t.Errorf("the leader reads %q, %v; want what is on the new coordinator", r.Value, err)
+		}
+	})
+}
+
+// Once an election has moved, what the new coordinator has is read there, also if the old one has been switched off.
+func TestReadWithoutTheOldOne(t *testing.T) {
+	inWorld(t, func(w *world) {
+		op, p := w.underway(onBoth, "p")
+		w.do(op.Cutover, migrate.Moved)
+		p.end()
+		w.do(op.Finish, migrate.Moved)
+		w.writesAlone(unguarded, "2")
+		w.c[0].Pause()
+		w.keepsNewer(unguarded, "2")
+		w.c[0].Resume()
+	})
+}

@@ -27,6 +27,10 @@ import (
 // announces what it is about to do, in the note, with the version that To's record has then. If the
 // record has another version later, it was carried over, and perhaps written since by clients of To
 // alone, which know no notes: To's record counts, and only the note is to be completed.
+//
+// Once the gate has gone, clients of To alone may write any record. So a record that To has, and that no
+// migration has brought there, counts from then on: processes with both read what those with To alone
+// do, and a leader's first write does not copy From's record over it.
 
 // movedBy returns the ID of the migration that brought the election to To; "" if it is on From.
 func (s *session) movedBy(ctx context.Context, election string) (string, error) {
@@ -56,8 +60,8 @@ func unreadyOf(name string) (election string, ok bool) {
 }
 
 // keeper says which coordinator keeps a record: the header of an election is where the election is,
-// a record that a leader guards follows as said above, and any other stays on From. It also returns
-// the version of the record's note, which changes when the record is carried over.
+// a record that a leader guards follows as said above, and any other stays on From, as far as To has
+// none. It also returns the version of the record's note, which changes when the record is carried over.
 func (s *session) keeper(ctx context.Context, name string) (protocol.Side, backend.Version, error) {
 	if election, ok := unreadyOf(name); ok {
 		sd, _, err := s.keeper(ctx, election)
@@ -81,7 +85,7 @@ func (s *session) keeper(ctx context.Context, name string) (protocol.Side, backe
 	var noteErr error
 	var wg sync.WaitGroup
 	wg.Go(func() { n, at, noteErr = along.NoteOf(ctx, s.to(), name) })
-	h, errs := s.headersNow(ctx, name) // a record that is on To does not wait for From
+	r, h, errs := s.headersNow(ctx, name) // a record that is on To does not wait for From
 	wg.Wait()
 	for sd, err := range errs {
 		if err != nil && !errors.Is(err, backend.ErrHeader) && !errors.Is(err, backend.ErrUnavailable) {
@@ -117,6 +121,9 @@ func (s *session) keeper(ctx context.Context, name string) (protocol.Side, backe
 			}
 		}
 	}
+	if errs[protocol.To] == nil && r[protocol.To].Version != backend.Absent && n.Migration == "" && s.allMoved() {
+		return protocol.To, at, nil
+	}
 	return protocol.From, at, nil
 }
 
@@ -149,7 +156,7 @@ func (s *session) carry(ctx context.Context, c *candidacy, name string, needed b
 	if err = s.fromOver(); err == nil || needed {
 		var from backend.Session
 		if from, err = s.keeping(ctx, protocol.From); err == nil {
-			err = s.notEnded(carryOver(ctx, from, to, m, want, false, true))
+			err = s.notEnded(carryFirst(ctx, from, to, m, want))
 		}
 	}
 	if err == nil || needed {
@@ -190,6 +197,24 @@ func carryOver(ctx context.Context, from, to backend.Session, m backend.Member, 
 	if err != nil || r.note == want {
 		return err
 	}
+	return r.carryOver(ctx, to, m, want, left, always)
+}
+
+// carryFirst is carryOver for a leader's first write of a record after the cutover. If To has the record, and no migration has
+// brought it there, clients of To alone may have written it since the cutover: it stays as it is.
+func carryFirst(ctx context.Context, from, to backend.Session, m backend.Member, want along.Note) error {
+	r, err := readCarried(ctx, from, to, want)
+	if err != nil || r.note == want {
+		return err
+	}
+	if r.to.Version != backend.Absent && r.note.Migration == "" {
+		_, err = want.Write(ctx, to, r.at, m)
+		return err
+	}
+	return r.carryOver(ctx, to, m, want, false, true)
+}
+
+func (r carried) carryOver(ctx context.Context, to backend.Session, m backend.Member, want along.Note, left, always bool) error {
 	stands := r.to.Version != backend.Absent
 	switch {
 	case r.note.Announces(want) && r.note.Over != r.to.Version: // carried over already
@@ -198,7 +223,7 @@ func carryOver(ctx context.Context, from, to backend.Session, m backend.Member, 
 	case !always:
 		return nil
 	}
-	_, err = want.Write(ctx, to, r.at, m)
+	_, err := want.Write(ctx, to, r.at, m)
 	return err
 }
 
