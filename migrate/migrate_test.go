@@ -277,6 +277,36 @@ func TestOptionsBegin(t *testing.T) {
 		if m := w.c[0].Members(election); len(m) != 0 {
 			t.Errorf("a process that refused has left %+v", m)
 		}
+		op, _ := w.operator(onBack)
+		defer op.Close()
+		w.plansNot(op, migrate.ErrRefused, migrate.Begin)
+		w.refuses(op.Begin, migrate.ErrRefused, "exchanged")
+		if m := w.c[0].Members(election); len(m) != 0 {
+			t.Errorf("an operator who was refused has left %+v", m)
+		}
+	})
+}
+
+// Where an election has moved to, no migration brings it from a third coordinator, also if nobody stands in line: an abort of that
+// would seal the one where it is.
+func TestBeginTowardsItsHome(t *testing.T) {
+	inWorld(t, func(w *world) {
+		op, p := w.underway(onBoth, "p")
+		w.do(op.Cutover, migrate.Moved)
+		p.end()
+		x := memory.New(&memory.Options{TTL: ttl, Slack: slack})
+		if err := operate.New(x.Client("fence"), election, "").RaiseFence(w.ctx, 1000); err != nil { // so that it knows the election, too
+			t.Fatal(err)
+		}
+		wrong := migrate.New(x.Client("wrong"), w.c[1].Client("wrong"), &migrate.Options{From: "memory:third", To: newURL})
+		defer wrong.Close()
+		w.refuses(wrong.Begin, migrate.ErrRefused, "is on "+newURL)
+		if m := w.c[1].Members(election); len(m) != 0 {
+			t.Errorf("on the new one stands %+v", m)
+		}
+		n := w.start(onNew, "n")
+		w.leads(n)
+		n.end()
 	})
 }
 

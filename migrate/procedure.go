@@ -156,8 +156,9 @@ func (b *Backend) touch(ctx context.Context, election string, v view) error {
 // Begin puts a gate at the head of the election's line on To, so that processes may
 // be restarted with both coordinators. A seal that stands there, from an earlier migration away
 // from To, becomes the gate. If the gate stands already, Begin does nothing. It fails with
-// [ErrRefused] if another member stands on To, or if the election is not on From. It blocks for a
-// few round trips to each coordinator.
+// [ErrRefused] if another member stands on To, or if the election is not on From, as far as the records
+// show: if only To has one, From and To may be exchanged. It blocks for a few round trips to each
+// coordinator.
 func (b *Backend) Begin(ctx context.Context, election string) (Status, error) {
 	begin := b.begin()
 	return b.step(ctx, "begin", election, func(v view) (bool, error) { return b.try(ctx, election, v, begin) })
@@ -173,19 +174,13 @@ func (b *Backend) begin() decision {
 	return unlessPaused(func(l protocol.Lines) (protocol.Request, error) { return b.route.Begin(id, l) })
 }
 
-// beginToJoin begins a migration for a process that joins, if nobody has begun one, as why says. It
-// fails if the election seems to be on To: the process may have been started with From and To
-// exchanged.
+// beginToJoin begins a migration for a process that joins, if nobody has begun one, as why says.
 func (b *Backend) beginToJoin(ctx context.Context, election string, why error) error {
 	begin := b.begin()
 	for wait := backoff.New(ctx); ; {
 		v, err := b.look(ctx, election)
 		if err != nil {
 			return err
-		}
-		from, to := v.line[protocol.From], v.line[protocol.To]
-		if to.Version != backend.Absent && !protocol.Gated(to.Header) && from.Version == backend.Absent && len(from.Members) == 0 {
-			return fmt.Errorf("%w; it is not begun from here, as %s knows the election and %s does not: are they exchanged?", why, b.route.To, b.route.From)
 		}
 		done, err := b.try(ctx, election, v, begin)
 		switch {

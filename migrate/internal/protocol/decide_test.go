@@ -200,12 +200,16 @@ func TestBegin(t *testing.T) {
 		err      error
 		says     string
 	}{
-		{"nothing is there", header.Line{Version: backend.Absent}, header.Line{}, protocol.Request{Act: protocol.PutGate, Header: write}, nil, ""},
-		{"a pause and a wish are still noted", header.Line{Version: backend.Absent}, line(header.Header{Choice: header.Choice{Gate: 3, Wish: header.Wish{Position: 4, Until: 7}}}), protocol.Request{Act: protocol.PutGate, Header: write}, nil, ""},
+		{"nothing is there", header.Line{Version: backend.Absent}, header.Line{Version: backend.Absent}, protocol.Request{Act: protocol.PutGate, Header: write}, nil, ""},
+		{"a pause and a wish are still noted", line(header.Header{}), line(header.Header{Choice: header.Choice{Gate: 3, Wish: header.Wish{Position: 4, Until: 7}}}), protocol.Request{Act: protocol.PutGate, Header: write}, nil, ""},
 		{"begun", line(header.Header{}), line(moving(mig(protocol.StepBegun, 5)), gate), protocol.Request{}, nil, ""},
 		{"the gate was removed", line(header.Header{}), line(moving(header.Migration{ID: "old", From: route.From, To: route.To, Step: protocol.StepBegun, Gate: 5})),
 			protocol.Request{Act: protocol.PutGate, Header: moving(header.Migration{ID: "old", From: route.From, To: route.To, Step: protocol.StepBegun})}, nil, ""},
 		{"moved", line(header.Header{}), line(moving(mig(protocol.StepMoved, 0))), protocol.Request{}, protocol.ErrRefused, "already"},
+		{"moved there from a third", line(header.Header{}), line(moving(header.Migration{ID: "x", From: "memory:c", To: route.To, Step: protocol.StepMoved})), protocol.Request{}, protocol.ErrRefused, "is on memory:b"},
+		{"reopened there", line(header.Header{}), line(moving(header.Migration{Step: protocol.StepReopened})), protocol.Request{}, protocol.ErrRefused, "is on memory:b"},
+		{"only To knows it", header.Line{Version: backend.Absent}, line(header.Header{}), protocol.Request{}, protocol.ErrRefused, "exchanged"},
+		{"only To knows it, and somebody stands on From", header.Line{Version: backend.Absent, Members: []backend.Member{me}}, line(header.Header{}), protocol.Request{Act: protocol.PutGate, Header: write}, nil, ""},
 		{"the other way", line(moving(opposite(protocol.StepBegun, 6))), line(header.Header{}), protocol.Request{}, protocol.ErrRefused, "has not ended"},
 		{"both ways", line(moving(opposite(protocol.StepBegun, 6))), line(moving(mig(protocol.StepBegun, 5))), protocol.Request{}, protocol.ErrConflict, ""},
 		{"two names", line(moving(mig(protocol.StepBegun, 5))), line(moving(mig(protocol.StepBegun, 5))), protocol.Request{}, protocol.ErrOther, "two names"},
