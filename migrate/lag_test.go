@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/migrate"
 )
 
@@ -177,4 +178,78 @@ func TestSealIsNotTakenForRemoval(t *testing.T) {
 		w.until("the gate is gone", ttl, func() bool { return len(w.c[1].Members(election)) == 1 })
 		w.shows(op, migrate.Moved, "| leader:both", "", "restart with memory:new alone")
 	})
+}
+
+// A leader whose seal an abort has beaten resigns, before that is done. As no seal can be set any more, the other elections that its
+// process leads go on.
+func TestResignAfterARefusedSeal(t *testing.T) {
+	inWorld(t, func(w *world) {
+		op := w.begun(onBoth)
+		touched, goOn := make(chan struct{}), make(chan struct{})
+		aborter := migrate.New(w.c[0].Client("aborter"), &interrupted{
+			// After From's record was touched, and before To's says that it is over.
+			Backend: w.c[1].Client("aborter"), put: calls(2), by: func() { close(touched); <-goOn }},
+			&migrate.Options{From: oldURL, To: newURL})
+		defer aborter.Close()
+		aborted := make(chan error, 1)
+		refused := make(chan error, 1)
+		b := migrate.New(&refusedSeal{w.c[0].Client("a"), func() {
+			w.wg.Go(func() {
+				_, err := aborter.Abort(w.ctx, election)
+				aborted <- err
+			})
+			<-touched
+		}, refused}, w.c[1].Client("a"), &migrate.Options{From: oldURL, To: newURL, Begin: true})
+		defer b.Close()
+		var terms []*elect.Term
+		for _, name := range []string{election, "another"} {
+			term, err := elect.New(b, name, nil).Campaign(w.ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			terms = append(terms, term)
+		}
+		w.wg.Go(func() { op.Cutover(w.ctx, election) }) // is refused
+		if err := <-refused; !errors.Is(err, backend.ErrVersion) {
+			t.Errorf("the seal: %v, want %v", err, backend.ErrVersion)
+		}
+		time.Sleep(time.Second) // it knows
+		if err := terms[0].Resign(w.ctx); err != nil {
+			t.Error(err)
+		}
+		if err := terms[1].Check(); err != nil {
+			t.Errorf("the term of the other election: %v", err)
+		}
+		close(goOn)
+		if err := <-aborted; err != nil {
+			t.Errorf("Abort: %v", err)
+		}
+		if err := terms[1].Resign(w.ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A refusedSeal has something done before its first seal, and tells what became of that.
+type refusedSeal struct {
+	backend.Backend
+	before func()
+	told   chan<- error
+}
+
+type refusedSealSession struct {
+	backend.Session
+	b *refusedSeal
+}
+
+func (b *refusedSeal) Session(ctx context.Context) (backend.Session, error) {
+	s, err := b.Backend.Session(ctx)
+	return refusedSealSession{s, b}, err
+}
+
+func (s refusedSealSession) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
+	s.b.before()
+	err := s.Session.Pin(ctx, m, h, at)
+	s.b.told <- err
+	return err
 }

@@ -65,7 +65,7 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (pl backend.Place
 // candidacy leads by To alone. If not, it returns err, or why it could not look. The caller has the
 // candidacy's turn.
 func (s *session) findSeal(ctx context.Context, c *candidacy, err error) (found bool, _ error) {
-	if !errors.Is(err, errMovedOn) || !c.sealSent {
+	if !errors.Is(err, errMovedOn) || c.sealAt.Load() == 0 {
 		return false, err
 	}
 	from := s.part(protocol.From)

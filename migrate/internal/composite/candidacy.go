@@ -2,6 +2,7 @@ package composite
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
@@ -16,11 +17,10 @@ type candidacy struct {
 	line, value string
 	as          backend.Member // as the caller knows it
 
-	turn     lock // of Ahead, Leave and the cutover
-	sealSent bool // its seal may be under way, so it may not leave From by itself; guarded by turn
+	turn lock // of Ahead, Leave and the cutover
 
 	writing lock             // of a guarded write, or the seal
-	sealAt  backend.Version  // of From's record, for a seal that may have been set, or may be still; 0 for none; guarded by writing
+	sealAt  atomic.Int64     // the version of From's record, for a seal that may have been set, or may be still; 0 for none; written under writing
 	guarded [2]along.Guarded // the lists of both coordinators, as far as known; see guarded.go
 
 	giveUp sync.Once // gives the candidacy up in the background, once

@@ -85,7 +85,7 @@ func (s *session) openGate(ctx context.Context, c *candidacy) error {
 // candidacy's turn.
 func (s *session) decide(ctx context.Context, c *candidacy) (sealed bool, err error) {
 	from, to := s.part(protocol.From), s.to()
-	for refused := false; ; {
+	for {
 		if err := s.alive(); err != nil {
 			return false, err
 		}
@@ -129,9 +129,6 @@ func (s *session) decide(ctx context.Context, c *candidacy) (sealed bool, err er
 		case choice == protocol.GoOn:
 			return false, nil
 		}
-		if refused { // a seal that named an earlier version can never be set now
-			c.sealSent = false
-		}
 		if choice == protocol.RaiseTo {
 			token, err := h.Token(own[protocol.From].Position)
 			if err != nil {
@@ -154,15 +151,9 @@ func (s *session) decide(ctx context.Context, c *candidacy) (sealed bool, err er
 		}
 		h = protocol.SealOf(h, l.Header.Migration)
 		err = s.sendSeal(ctx, c, h, r.Version)
-		switch {
-		case err == nil:
-			return true, nil
-		case errors.Is(err, backend.ErrVersion):
-			// That may also mean: it was set, the answer was lost, and somebody else has written
-			// the record since.
-			refused = true
-		default:
-			return false, err
+		// ErrVersion may also mean: it was set, the answer was lost, and somebody else has written the record since.
+		if !errors.Is(err, backend.ErrVersion) {
+			return err == nil, err
 		}
 	}
 }
@@ -173,23 +164,22 @@ func (s *session) sendSeal(ctx context.Context, c *candidacy, h header.Header, a
 		return err
 	}
 	defer c.writing.release()
-	was, wasAt := c.sealSent, c.sealAt
-	c.sealSent, c.sealAt = true, at
+	was := c.sealAt.Swap(int64(at))
 	err := s.part(protocol.From).Pin(ctx, c.now().at[protocol.From], h.Stored(), at)
 	switch {
 	case err == nil:
-		c.sealAt = 0
+		c.sealAt.Store(0)
 		c.change(func(st *standing) { st.seal(h) })
 	case errors.Is(err, backend.ErrNotMember), errors.Is(err, backend.ErrDenied):
-		c.sealSent, c.sealAt = was, wasAt
+		c.sealAt.Store(was)
 	}
 	return err
 }
 
 // unsealed fails if the candidacy may have sealed From, or may still: then what is written there may be written after the records
-// have been carried over. Ahead finds the seal. The caller has the lock of the writes.
+// have been carried over, and it may not leave From by itself. Ahead finds the seal. The caller has the lock of the writes.
 func (s *session) unsealed(ctx context.Context, c *candidacy) error {
-	if c.sealAt == 0 {
+	if c.sealAt.Load() == 0 {
 		return nil
 	}
 	from := s.part(protocol.From)
@@ -204,10 +194,10 @@ func (s *session) unsealed(ctx context.Context, c *candidacy) error {
 	switch {
 	case err != nil:
 		return err
-	case own || r.Version == c.sealAt:
+	case own || int64(r.Version) == c.sealAt.Load():
 		return fmt.Errorf("%w: the election is being moved", backend.ErrUnavailable)
 	}
-	c.sealAt = 0
+	c.sealAt.Store(0)
 	return nil
 }
 

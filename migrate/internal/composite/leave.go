@@ -57,18 +57,31 @@ func (s *session) quit(ctx context.Context, c *candidacy) error {
 	case st.hasSealed():
 		return nil // the candidacy stays known, so that nobody takes the seal for an ordinary member
 	case st.side() == protocol.To:
-	case c.sealSent:
-		// The member may be the seal. If it is not, the end of its session takes it away.
-		err := fmt.Errorf("%w: its seal on %s may be under way, so the session had to end", backend.ErrSessionEnded, s.route.From)
-		s.end(err)
-		return err
 	default:
+		if err := s.notSealing(ctx, c); err != nil {
+			// The member may be the seal. If it is not, the end of its session takes it away.
+			err := fmt.Errorf("%w: its seal on %s may be under way, so the session had to end: %w", backend.ErrSessionEnded, s.route.From, err)
+			s.end(err)
+			return err
+		}
 		if err := s.quitSide(ctx, c, protocol.From); err != nil {
 			return err
 		}
 	}
 	s.forget(c)
 	return nil
+}
+
+// notSealing is unsealed for a caller that does not write.
+func (s *session) notSealing(ctx context.Context, c *candidacy) error {
+	if c.sealAt.Load() == 0 { // then it waits for no write
+		return nil
+	}
+	if err := c.writing.take(ctx); err != nil {
+		return err
+	}
+	defer c.writing.release()
+	return s.unsealed(ctx, c)
 }
 
 // forget makes the candidacy's member one that is not the session's own. The caller has the candidacy's turn.
