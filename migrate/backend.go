@@ -32,7 +32,8 @@ type Options struct {
 	// From and To are the addresses of the two coordinators, as the records of the
 	// election and errors name them: the URLs to run a process with. Two URLs that differ only in
 	// the order of hosts or in parameters mean the same coordinator, unless Consul's dc, namespace
-	// or partition differ. They must hold no secret.
+	// or partition differ, or PostgreSQL's schema, or the context of a kubeconfig that both name. They
+	// must hold no secret.
 	From, To string
 	// ID restricts the process to the migration whose ID is this one, or begins with it and a "-".
 	// A migration that the process begins gets such an ID with a random end, so that no two

@@ -119,10 +119,25 @@ func (b *Backend) plan(ctx context.Context, keeper *cluster, election, to string
 			return err
 		}
 		e.Value = Home{At: e.Value.At, To: to, Planned: true, AtURL: coordinator.Redact(from.URL), ToURL: coordinator.Redact(c.URL)}
+		if err := b.possible(ctx, election, e.Value); err != nil {
+			return err
+		}
 		e.Version, err = homeOf(keeper, election).CompareAndSet(ctx, e.Version, e.Value)
 		return err
 	})
 	return e, err
+}
+
+// possible fails if package migrate refuses to move anything between the two clusters, as between two names of one. Then
+// nothing could take back what a move has written, either.
+func (b *Backend) possible(ctx context.Context, election string, h Home) error {
+	m, err := b.operator(ctx, h, nil)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	_, err = m.Status(ctx, election)
+	return err
 }
 
 // written reports whether somebody else has written at the same time.

@@ -243,6 +243,25 @@ func TestMoveOfNobody(t *testing.T) {
 	}, "a", "b")
 }
 
+// Package migrate takes the URLs of two clusters for two names of one. A move between them is refused before anything is written that
+// nobody could take back.
+func TestMoveBetweenTwoNames(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		op := w.process("operator", "a=x?client=1", "b=x?client=2")
+		if _, err := op.For(election).Session(w.ctx); err != nil {
+			t.Fatal(err)
+		}
+		h, _, _ := op.Where(w.ctx, election)
+		want(t, op.Move(w.ctx, election, other(h.At), nil), backend.ErrInvalid, "one coordinator")
+		if now, _, err := op.Where(w.ctx, election); err != nil || now != h {
+			t.Errorf("after that it lives at %+v, %v; want %+v", now, err, h)
+		}
+		if err := op.Abort(w.ctx, election); err != nil {
+			t.Error(err)
+		}
+	}, "x?client=1", "x?client=2")
+}
+
 // While an election moves, an outage of the new cluster is none of the others on the old one.
 func TestOutageWhileMoving(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
