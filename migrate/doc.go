@@ -131,7 +131,8 @@
 //     migration. So processes find the record without knowing the election, or whether it has
 //     moved. It is written twice: before the record is, with the version that To's record has then,
 //     and after it. If the process ends in between, that version shows whether the record has been
-//     written: so each record that is carried over costs three writes on To.
+//     written: so each record that is carried over costs three writes on To. If To refuses the
+//     record, the note says that.
 //
 // This backend does not know of two kinds of records whether they go with E. The first is a record
 // that only leaders of From alone have written. Cutover and Finish name such records beside E, such

@@ -148,16 +148,36 @@ func TestFinishReplacesOlderValue(t *testing.T) {
 // A leader of the new coordinator alone writes a record that the cutover could not carry over. Nobody can know that it is
 // not an older one, so Finish names it. Once both are the same, and Finish is done, processes with both read the new one.
 func TestFinishSaysWhichCounts(t *testing.T) {
+	for _, denied := range []string{record, record + ".migrate-home"} {
+		inWorld(t, func(w *world) {
+			op, p := w.underway(onBoth, "p")
+			w.guardsAs(p, record, "1")
+			w.leavesBehind(op, p, denied)
+			w.writesAlone(record, "2")
+			w.refuses(op.Finish, migrate.ErrRefused, record, "copy the newer one")
+			w.writes(0, record, "2")
+			w.do(op.Finish, migrate.Moved)
+			w.writesAlone(record, "3")
+			w.keepsNewer(record, "3")
+		})
+	}
+}
+
+// The new coordinator refuses to replace an older value, and a leader of it alone deletes that. Finish does not take that for what
+// became of the value on the old one.
+func TestFinishNamesADeletedOlderValue(t *testing.T) {
 	inWorld(t, func(w *world) {
+		w.writes(1, record, "0")
 		op, p := w.underway(onBoth, "p")
 		w.guardsAs(p, record, "1")
-		w.leavesBehind(op, p, record+".migrate-home")
-		w.writesAlone(record, "2")
-		w.refuses(op.Finish, migrate.ErrRefused, record, "copy the newer one")
-		w.writes(0, record, "2")
-		w.do(op.Finish, migrate.Moved)
-		w.writesAlone(record, "3")
-		w.keepsNewer(record, "3")
+		w.leavesBehind(op, p, record)
+		n := w.start(onNew, "n")
+		w.leads(n)
+		w.deletes(n.b, n.term.Member())
+		n.end()
+		w.refuses(op.Finish, migrate.ErrRefused, record, "deleted")
+		w.do(w.chooses([]string{record}, false).Finish, migrate.Moved)
+		w.reads(onNew, "1")
 	})
 }
 

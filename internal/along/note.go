@@ -13,18 +13,20 @@ const noteSuffix = naming.Note
 
 // A Note says with which election a record goes, and by which migration it has come; Migration is
 // empty as long as it has not moved. Over is the version of To's record that is about to be
-// replaced, for an announcement; otherwise 0.
+// replaced, for an announcement; otherwise 0. Left says that To refused to replace it, so that a record
+// which has another version since has not been carried over.
 type Note struct {
 	Record    string          `json:"record"`
 	Election  string          `json:"election"`
 	Migration string          `json:"migration"`
 	Over      backend.Version `json:"over,omitempty"`
+	Left      bool            `json:"left,omitempty"`
 }
 
 // Announces reports whether n announces that the record goes with the election as in done.
 func (n Note) Announces(done Note) bool {
 	over := n.Over
-	n.Over = 0
+	n.Over, n.Left = 0, false
 	return over != 0 && n == done
 }
 
@@ -32,7 +34,7 @@ func (n Note) Announces(done Note) bool {
 // note with the version at, announces it. It returns the version that the note has then. n is the note
 // that says that To's record counts.
 func (n Note) Announce(ctx context.Context, to backend.Session, now backend.Record, was Note, at backend.Version, m backend.Member) (backend.Version, error) {
-	if was.Announces(n) {
+	if was.Announces(n) && !was.Left {
 		return at, nil
 	}
 	n.Over = now.Version

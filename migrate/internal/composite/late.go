@@ -73,10 +73,11 @@ func (l late) carry(ctx context.Context) error {
 		return err
 	}
 	announced, goes := r.note.Announces(l.want), r.note.Election == l.want.Election
+	unchanged := announced && r.note.Over == r.to.Version
 	stands := r.to.Version != backend.Absent
 	same := stands == (r.from.Version != backend.Absent) && bytes.Equal(r.from.Value, r.to.Value)
 	switch {
-	case announced && r.note.Over != r.to.Version: // carried over already
+	case announced && !unchanged && !r.note.Left: // carried over already
 	case l.unclaimed && !same && (goes || !stands):
 		return along.Unclaimed(l.want.Election, l.want.Record)
 	case l.unclaimed, same && !stands && !l.always:
@@ -87,10 +88,10 @@ func (l late) carry(ctx context.Context) error {
 	case goes && !stands && !l.chosen:
 		// It looks the same whether it was never there since it was noted, or was, and has been deleted.
 		return fmt.Errorf("%w record: it may have been there already, from an earlier migration or this one, and deleted there since; if it was not, say that it is to be carried over", backend.ErrInvalid)
-	case announced, !stands:
+	case unchanged, !stands:
 		return r.carry(ctx, l.to, backend.Member{}, l.want)
 	case goes, l.always:
-		// It may have been there when the election was, and nothing says whether it has been written since the cutover.
+		// It may have been there when the election was, or have been written by who did not know the one on From.
 		return fmt.Errorf("%w record: the one on the new coordinator is of an earlier migration, or was written since; copy the newer one over the other", backend.ErrInvalid)
 	}
 	// To's record counts, also a history that has begun anew there.

@@ -263,6 +263,13 @@ func (r carried) carry(ctx context.Context, to backend.Session, m backend.Member
 	} else {
 		err = to.Delete(ctx, want.Record, cond)
 	}
+	if along.Stays(err) {
+		left := want
+		left.Over, left.Left = r.to.Version, true
+		if _, nerr := left.Write(ctx, to, at, m); nerr != nil && !along.Stays(nerr) {
+			return nerr
+		}
+	}
 	if err != nil {
 		return err
 	}
