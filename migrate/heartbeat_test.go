@@ -1,6 +1,7 @@
 package migrate_test
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -157,6 +158,28 @@ func TestHeartbeatsAreToldToAllWhoAsk(t *testing.T) {
 		}
 		if err := s.Leave(w.ctx, m); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// The margin of a candidacy fits both coordinators, also after another election of the process has moved.
+func TestMarginAfterAnotherHasMoved(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.c[0] = memory.New(&memory.Options{TTL: 5 * time.Second})
+		w.c[1] = memory.New(&memory.Options{TTL: time.Minute, Index: 500})
+		op, b := w.begun(onBoth), migrate.New(w.c[0].Client("p"), w.c[1].Client("p"), &migrate.Options{From: oldURL, To: newURL, Begin: true})
+		defer b.Close()
+		ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
+		defer cancel()
+		for _, name := range []string{election, "another"} {
+			term, err := elect.New(b, name, nil).Campaign(ctx)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if name == election {
+				w.do(op.Cutover, migrate.Moved)
+			}
+			defer term.Resign(w.ctx)
 		}
 	})
 }

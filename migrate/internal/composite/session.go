@@ -195,18 +195,19 @@ func (s *session) told(op, name string, err *error) {
 	*err = Wrap(op, name, *err)
 }
 
-// TTL returns the shortest of the parts that count; see [session.counts] and
-// [backend.Session].
+// TTL returns the shortest of both parts; see [backend.Session]. Those that count at the moment are not enough, because the
+// next candidacy may need the other one.
 func (s *session) TTL() time.Duration { return s.shortest(backend.Session.TTL) }
 
-// MaxMargin returns the shortest of the parts that count; see [backend.Session].
+// MaxMargin returns the shortest of both parts; see [backend.Session].
 func (s *session) MaxMargin() time.Duration { return s.shortest(backend.Session.MaxMargin) }
 
-// shortest returns the shortest duration of the parts that count and end by time.
+// shortest returns the shortest duration of the parts that end by time. A part with From that has ended does not count.
 func (s *session) shortest(of func(backend.Session) time.Duration) (d time.Duration) {
 	any := false
-	for _, part := range s.counting() {
-		if part.TTL() == 0 {
+	for _, sd := range []protocol.Side{protocol.From, protocol.To} {
+		part := s.part(sd)
+		if part == nil || sd == protocol.From && part.Err() != nil || part.TTL() == 0 {
 			continue
 		}
 		if t := of(part); !any || t < d {
@@ -216,7 +217,7 @@ func (s *session) shortest(of func(backend.Session) time.Duration) (d time.Durat
 	return d
 }
 
-// Deadline returns the earlier of the deadlines that count; see [backend.Session].
+// Deadline returns the earlier of the deadlines that count; see [session.counts] and [backend.Session].
 func (s *session) Deadline() time.Time {
 	var earliest time.Time
 	for _, part := range s.counting() {
