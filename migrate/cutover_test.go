@@ -532,3 +532,56 @@ func TestWaitersFollowTheSeal(t *testing.T) {
 		}
 	})
 }
+
+// A leader that loses its place on the new coordinator keeps the one on the old coordinator until it knows, and has left.
+func TestLeaderKeepsTheOldOneUntilItKnows(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.begun(onBoth)
+		var term *elect.Term
+		knew := make(chan bool, 9)
+		old := view.Of(w.c[0].Client("a"), func(s backend.Session) backend.Session {
+			return leaveTold{s, func(m backend.Member) {
+				if term != nil && m.Line == election {
+					knew <- term.Check() != nil
+				}
+			}}
+		})
+		both := migrate.New(old, w.c[1].Client("a"), &migrate.Options{From: oldURL, To: newURL})
+		b := view.Of(both, func(s backend.Session) backend.Session { return lateWatch{s} })
+		defer b.Close()
+		var err error
+		if term, err = elect.New(b, election, nil).Campaign(w.ctx); err != nil {
+			t.Fatal(err)
+		}
+		w.c[1].Remove(election, w.c[1].Members(election)[1].Key)
+		<-term.Context().Done()
+		if err := term.Resign(w.ctx); err != nil {
+			t.Error(err)
+		}
+		if !<-knew {
+			t.Error("it has left the old coordinator before its term has ended")
+		}
+	})
+}
+
+// A leaveTold tells before a member leaves.
+type leaveTold struct {
+	backend.Session
+	tell func(backend.Member)
+}
+
+func (s leaveTold) Leave(ctx context.Context, m backend.Member) error {
+	s.tell(m)
+	return s.Session.Leave(ctx, m)
+}
+
+// A lateWatch says late that a place cannot be watched any more.
+type lateWatch struct{ backend.Session }
+
+func (s lateWatch) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
+	err := s.Session.WatchPlace(ctx, m, p)
+	if err != nil && ctx.Err() == nil {
+		time.Sleep(ttl / 2)
+	}
+	return err
+}

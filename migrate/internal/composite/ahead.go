@@ -19,7 +19,7 @@ var errLostTo = fmt.Errorf("%w: its member on the coordinator that the election 
 // round trip. A candidacy that is first on From also gets a member on To, which costs several round
 // trips; it is first when it has both. Until then it waits for the members behind the gate on To,
 // which belong to a former leader. If it does not get To within [Options] Patience, or the election
-// has moved meanwhile, it leaves From and fails with [backend.ErrNotMember]: join again.
+// has moved meanwhile, it leaves From and fails with [backend.ErrNotMember]: join again. A leader keeps what it has until its Leave.
 func (s *session) Ahead(ctx context.Context, m backend.Member) (pl backend.Place, err error) {
 	defer s.told("ahead", m.Line, &err)
 	c := s.owned(m)
@@ -28,7 +28,6 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (pl backend.Place
 	}
 	switch st := c.now(); {
 	case st.hasLost(): // From may be slow to answer, and this is certain
-		s.quitLater(c)
 		return backend.Place{}, errLostTo
 	case st.state == outdated: // it stands until its leader leaves, when the work has ended
 		return backend.Place{}, errMovedOn
@@ -142,8 +141,8 @@ func (s *session) rejoin(ctx context.Context, c *candidacy, err error) error {
 	default:
 		return err
 	}
-	if c.now().leads != [2]bool{} { // the leader must know at once, and To may be slow to answer
-		s.quitLater(c)
+	if c.now().leads != [2]bool{} {
+		// The leader must know at once, and To may be slow to answer. It leaves when its work has ended, and nobody leads before.
 		return err
 	}
 	// One coordinator that cannot be reached must not keep the member on the other.

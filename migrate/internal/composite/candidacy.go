@@ -23,8 +23,6 @@ type candidacy struct {
 	sealAt  atomic.Int64     // the version of From's record, for a seal that may have been set, or may be still; 0 for none; written under writing
 	guarded [2]along.Guarded // the lists of both coordinators, as far as known; see guarded.go
 
-	giveUp sync.Once // gives the candidacy up in the background, once
-
 	mu *sync.Mutex // of the session; guards st
 	st standing
 }

@@ -107,30 +107,6 @@ func (s *session) quitSide(ctx context.Context, c *candidacy, sd protocol.Side) 
 	return err
 }
 
-// quitLater quits in the background, so that the caller does not wait. The session's watcher waits
-// for it.
-func (s *session) quitLater(c *candidacy) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.err != nil {
-		return // it goes with the session
-	}
-	c.giveUp.Do(func() {
-		s.behind.Go(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), closeBound)
-			defer cancel()
-			err := c.turn.take(ctx)
-			if err == nil {
-				err = s.quit(ctx, c)
-				c.turn.release()
-			}
-			if err != nil {
-				s.endNotGivenBack(err)
-			}
-		})
-	})
-}
-
 func (s *session) endNotGivenBack(err error) {
 	s.end(fmt.Errorf("%w: a member could not be given back: %w", backend.ErrSessionEnded, err))
 }
