@@ -8,6 +8,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/migrate"
 	"github.com/succession-dev/succession/recipes/record"
@@ -260,6 +261,48 @@ func TestMoveBetweenTwoNames(t *testing.T) {
 			t.Error(err)
 		}
 	}, "x?client=1", "x?client=2")
+}
+
+// An election is paused just before candidates are told that it is about to move, which cannot go on then. The pause still waits for
+// the leader's work: its gate stands.
+func TestPauseWhileSomebodyMoves(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		p := w.process("p", "a", "b")
+		term, err := elect.New(p.For(election), election, nil).Campaign(w.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := home(t, p)
+		op, mover := w.process("operator", "a", "b"), w.process("mover", "a", "b")
+		paused := make(chan error, 1)
+		puts := 0
+		mover.before = func(call, on string) {
+			if call != "put" || on != election+".spread" {
+				return
+			}
+			if puts++; puts == 2 { // it is planned, and the gate stands on the new cluster
+				w.wg.Go(func() {
+					_, err := operate.New(op.For(election), election, "operator").Pause(w.ctx, "maintenance")
+					paused <- err
+				})
+				<-term.Context().Done() // it is asked to resign, and its work goes on
+			}
+		}
+		ctx, cancel := context.WithTimeout(w.ctx, 3*ttl)
+		defer cancel()
+		want(t, mover.Move(ctx, election, other(h.At), nil), context.DeadlineExceeded)
+		select {
+		case err := <-paused:
+			t.Fatalf("Pause ends with %v, while the leader's work goes on", err)
+		default:
+		}
+		if err := term.Resign(w.ctx); err != nil {
+			t.Error(err)
+		}
+		if err := <-paused; err != nil {
+			t.Error(err)
+		}
+	}, "a", "b")
 }
 
 // While an election moves, an outage of the new cluster is none of the others on the old one.

@@ -135,6 +135,9 @@ func (g *gate) toHead(ctx context.Context) error {
 				s = now
 			}
 		}
+		if errors.Is(err, backend.ErrNotMember) && g.stands(ctx, s) { // so says a session of spread when the election gets another home
+			err = fmt.Errorf("%w: %v", backend.ErrUnavailable, err)
+		}
 		return err
 	})
 	switch {
@@ -146,6 +149,12 @@ func (g *gate) toHead(ctx context.Context) error {
 		return errors.Join(err, g.leave(ctx))
 	}
 	return err
+}
+
+// stands reports whether the gate stands in the line, as s reads it.
+func (g *gate) stands(ctx context.Context, s backend.Session) bool {
+	line, err := s.Line(ctx, g.op.name)
+	return err == nil && slices.ContainsFunc(line.Members, func(m backend.Member) bool { return m.Key == g.m.Key && m.Position == g.m.Position })
 }
 
 // behind returns an error that says who stands in front of the gate when ctx ends.
