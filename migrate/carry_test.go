@@ -3,8 +3,10 @@ package migrate_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -164,12 +166,12 @@ func TestHistoryMovesByItself(t *testing.T) {
 // A crashing backend does nothing more after so many writes.
 type crashing struct {
 	backend.Backend
-	left *int
+	left *atomic.Int64
 }
 
 type crashingSession struct {
 	backend.Session
-	left *int
+	left *atomic.Int64
 }
 
 var errCrashed = errors.New("the process has crashed")
@@ -180,7 +182,7 @@ func (b crashing) Session(ctx context.Context) (backend.Session, error) {
 }
 
 func (s crashingSession) crash() error {
-	if *s.left--; *s.left < 0 {
+	if s.left.Add(-1) < 0 {
 		return errCrashed
 	}
 	return nil
@@ -215,8 +217,8 @@ func TestCrashWhileRecordsMove(t *testing.T) {
 			m, raw := w.raw(0, "leader")
 			w.seals(raw, m, id)
 			next := w.start(onNew, "n")
-			left := n
-			b := migrate.New(crashing{w.c[0].Client("c"), &left}, crashing{w.c[1].Client("c"), &left}, &migrate.Options{From: oldURL, To: newURL})
+			left := calls(int64(n))
+			b := migrate.New(crashing{w.c[0].Client("c"), left}, crashing{w.c[1].Client("c"), left}, &migrate.Options{From: oldURL, To: newURL})
 			_, err := b.Finish(w.ctx, election)
 			b.Close()
 			if errors.Is(err, errCrashed) {
@@ -385,5 +387,30 @@ func TestCutoverLosesTheOldCoordinator(t *testing.T) {
 		w.leads(n)
 		w.reads(onNew, "3")
 		n.end()
+	})
+}
+
+// A leader that is left alone after the seal takes the gate away also where it takes longer than a session time to look at its records
+// one after the other.
+func TestCutoverWithManyRecords(t *testing.T) {
+	inWorld(t, func(w *world) {
+		var names []string
+		for i := range 50 {
+			name := fmt.Sprintf("record-%02d", i)
+			names = append(names, name)
+			w.writes(0, name, name)
+			w.writes(0, name+".migrate-home", `{"record":"`+name+`","election":"`+election+`"}`)
+		}
+		w.writes(0, election+".migrate-records", `{"election":"`+election+`","records":["`+strings.Join(names, `","`)+`"]}`)
+		term := w.sealsThen(func(old *memory.Backend) { old.Delay(ttl/60, ttl/60) })
+		w.until("the gate has gone", 5*ttl, func() bool { return len(w.c[1].Members(election)) == 1 })
+		for _, name := range names {
+			if r := w.c[1].Record(name); string(r.Value) != name {
+				t.Errorf("the new coordinator has %q in %s", r.Value, name)
+			}
+		}
+		if err := term.Resign(w.ctx); err != nil {
+			t.Error(err)
+		}
 	})
 }

@@ -64,9 +64,9 @@ func TestReopenOnBoth(t *testing.T) {
 		for writes := range 4 {
 			inWorld(t, func(w *world) {
 				there, back := w.sealedOnBoth()
-				left := writes
+				left := calls(int64(writes))
 				o := &migrate.Options{From: oldURL, To: newURL}
-				crashed := migrate.New(crashing{w.c[0].Client("c"), &left}, crashing{w.c[1].Client("c"), &left}, o)
+				crashed := migrate.New(crashing{w.c[0].Client("c"), left}, crashing{w.c[1].Client("c"), left}, o)
 				_, _ = crashed.Abort(w.ctx, election)
 				crashed.Close()
 				ops := []*migrate.Backend{there, back}

@@ -71,7 +71,7 @@ func (g Guarded) encode() []byte {
 }
 
 // Read returns which records the leaders of the election guard, as one coordinator knows. If a
-// stranger wrote the list, there may be more. It blocks for about a round trip for each.
+// stranger wrote the list, there may be more. It blocks for about a round trip for sixteen of them.
 func Read(ctx context.Context, part backend.Session, election string) (Guarded, error) {
 	g, _, ours, err := ReadList(ctx, part, election)
 	if err != nil {
@@ -80,13 +80,18 @@ func Read(ctx context.Context, part backend.Session, election string) (Guarded, 
 	g.More = g.More || !ours
 	all := g.Records
 	g.Records = nil
-	for _, name := range all {
-		switch n, _, err := NoteOf(ctx, part, name); {
-		case err != nil:
-			return Guarded{}, err
-		case n.Election == election:
+	notes := make([]Note, len(all))
+	err = again.AtOnce(ctx, len(all), func(ctx context.Context, i int) (err error) {
+		notes[i], _, err = NoteOf(ctx, part, all[i])
+		return err
+	})
+	if err != nil {
+		return Guarded{}, err
+	}
+	for i, name := range all {
+		if notes[i].Election == election {
 			g.Records = append(g.Records, name)
-		default:
+		} else {
 			g.Unclaimed = append(g.Unclaimed, name)
 		}
 	}

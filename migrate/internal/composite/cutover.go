@@ -270,15 +270,19 @@ func (m *Move) carry(ctx context.Context, gate backend.Member) error {
 	if history := naming.OfElection(m.Election, naming.History); history != "" {
 		names = append(slices.Clone(names), history)
 	}
-	for _, name := range names {
+	// A leader does this for about a session time, and begins anew then. So what is done already must not take as long.
+	err = again.AtOnce(ctx, len(names), func(ctx context.Context, i int) error {
+		name := names[i]
 		// If To's list has the record, it was left there when the election was last on To.
 		err := carryOver(ctx, m.From, m.To, gate, along.Note{Record: name, Election: m.Election, Migration: id}, before.Has(name), list.Has(name))
-		switch {
-		case along.Stays(err):
+		if along.Stays(err) {
 			m.Log.Warn("a record of the election could not be carried over, and stays on the old coordinator", "election", m.Election, "record", name, "err", err)
-		case err != nil:
-			return err
+			return nil
 		}
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	if len(list.Records) > 0 {
 		if _, err := along.Add(ctx, m.To, m.Election, gate, list.Records...); err != nil && !along.Stays(err) {
