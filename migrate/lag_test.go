@@ -210,7 +210,7 @@ func TestResignAfterARefusedSeal(t *testing.T) {
 			terms = append(terms, term)
 		}
 		w.wg.Go(func() { op.Cutover(w.ctx, election) }) // is refused
-		if err := <-refused; err == nil { // ErrVersion, or nobody waited for the answer any more
+		if err := <-refused; err == nil {               // ErrVersion, or nobody waited for the answer any more
 			t.Error("it has sealed the old coordinator")
 		}
 		time.Sleep(time.Second) // it knows

@@ -1,7 +1,6 @@
 package composite
 
 import (
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,7 +22,7 @@ type candidacy struct {
 	sealAt  atomic.Int64     // the version of From's record, for a seal that may have been set, or may be still; 0 for none; written under writing
 	guarded [2]along.Guarded // the lists of both coordinators, as far as known; see guarded.go
 
-	mu *sync.Mutex // of the session; guards st
+	s  *session // its lock guards st
 	st standing
 }
 
@@ -65,7 +64,7 @@ const (
 
 // newCandidacy returns the candidacy of a member that s has joined on one coordinator.
 func (s *session) newCandidacy(line, value string, sd protocol.Side, m backend.Member) *candidacy {
-	c := &candidacy{line: line, value: value, as: tag(sd, m), turn: newLock(), writing: newLock(), mu: &s.mu}
+	c := &candidacy{line: line, value: value, as: tag(sd, m), turn: newLock(), writing: newLock(), s: s}
 	c.st.at[sd] = m
 	if sd == protocol.To {
 		c.st.state = toOnly
@@ -75,16 +74,17 @@ func (s *session) newCandidacy(line, value string, sd protocol.Side, m backend.M
 
 // now returns where the candidacy stands.
 func (c *candidacy) now() standing {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
 	return c.st
 }
 
 // change changes where the candidacy stands, by one of the methods below.
 func (c *candidacy) change(f func(*standing)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
 	f(&c.st)
+	c.s.needsChanged()
 }
 
 // side returns the coordinator that says where the candidacy stands.

@@ -114,6 +114,11 @@ func (s *session) headersNow(ctx context.Context, line string) (r [2]backend.Rec
 // watchFrom ends the session when from does and a candidacy needs it. The session's watcher
 // waits for it. The caller holds the session's lock, or nobody else has the session yet.
 func (s *session) watchFrom(from backend.Session) {
+	from.OnEnd(func(why error) {
+		if s.fromNeeded.Load() {
+			s.partEnded(why)
+		}
+	})
 	s.behind.Go(func() {
 		select {
 		case <-from.Done():
@@ -139,6 +144,9 @@ func (s *session) needsFrom() bool {
 	defer s.mu.Unlock()
 	return s.needsFromLocked()
 }
+
+// needsChanged must be called when the candidacies or their states have changed, by the caller that holds the session's lock.
+func (s *session) needsChanged() { s.fromNeeded.Store(s.needsFromLocked()) }
 
 func (s *session) needsFromLocked() bool { return len(s.candidacies) == 0 || s.candidacyNeedsFrom() }
 

@@ -19,8 +19,8 @@ func (s *session) guards(ctx context.Context, c *candidacy, sd protocol.Side, na
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
 	c.guarded[sd] = c.guarded[sd].With(name)
 	c.guarded[sd].More = c.guarded[sd].More || all.More
 	return nil
@@ -28,7 +28,7 @@ func (s *session) guards(ctx context.Context, c *candidacy, sd protocol.Side, na
 
 // guardedOnFrom returns the records that the candidacy itself has guarded on From.
 func (c *candidacy) guardedOnFrom() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
 	return c.guarded[protocol.From].Records
 }

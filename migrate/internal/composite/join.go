@@ -46,6 +46,7 @@ func (s *session) Join(ctx context.Context, line, value, _ string) (j backend.Jo
 	err = part.Err()
 	if err == nil { // otherwise there may be another part with From by now
 		s.candidacies[identity(c.as)] = c
+		s.needsChanged()
 	}
 	s.mu.Unlock()
 	if err != nil {

@@ -89,6 +89,7 @@ func (s *session) forget(c *candidacy) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.candidacies, identity(c.as))
+	s.needsChanged()
 }
 
 // quitSide removes the candidacy's member on one coordinator, if it has one there.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
@@ -38,6 +39,10 @@ type session struct {
 	err         error
 	ended       time.Time // when err was set
 
+	// A part tells of its end under locks of its own, and is asked under mu. So what it tells takes no mu.
+	fromNeeded atomic.Bool           // what needsFromLocked returns
+	partEnd    atomic.Pointer[error] // why a part has ended that the session needs; it ends with it, whatever moves meanwhile
+
 	kit.Ender
 	done    chan struct{} // closed when the session has ended
 	over    chan struct{} // closed when its watcher has closed the parts
@@ -62,9 +67,11 @@ func newSession(b *Backend, parts [2]backend.Session, fromErr error) *session {
 		over:        make(chan struct{}),
 		closed:      make(chan struct{}),
 	}
+	s.fromNeeded.Store(true)
 	if from := parts[protocol.From]; from != nil {
 		s.watchFrom(from)
 	}
+	s.to().OnEnd(s.partEnded)
 	go s.watch()
 	return s
 }
@@ -77,7 +84,7 @@ func (s *session) watch() {
 	select {
 	case <-s.done:
 	case <-s.to().Done():
-		s.end(s.to().Err())
+		s.alive()
 	}
 	s.mu.Lock()
 	closing := s.closing
@@ -105,6 +112,12 @@ func (s *session) closeParts(ctx context.Context) error {
 		return errs[protocol.To]
 	}
 	return errs[protocol.From]
+}
+
+// partEnded ends all that depends on the session, before the coordinator hears that this part of it has ended (law L5).
+func (s *session) partEnded(why error) {
+	s.partEnd.CompareAndSwap(nil, &why)
+	s.TellEnd(Wrap("session", "", why))
 }
 
 // end ends the session. Only the first end counts.
@@ -146,7 +159,9 @@ func (s *session) alive() error {
 	if err != nil {
 		return err
 	}
-	if err = s.to().Err(); err == nil {
+	if why := s.partEnd.Load(); why != nil {
+		err = *why
+	} else if err = s.to().Err(); err == nil {
 		err = s.fromLost()
 	}
 	if err != nil {
