@@ -249,7 +249,7 @@ func TestMoveOfNobody(t *testing.T) {
 func TestMoveBetweenTwoNames(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		op := w.process("operator", "a=x?client=1", "b=x?client=2")
-		if _, err := op.For(election).Session(w.ctx); err != nil {
+		if err := uses(w.ctx, op, election); err != nil {
 			t.Fatal(err)
 		}
 		h, _, _ := op.Where(w.ctx, election)

@@ -90,7 +90,7 @@ func end(span *oteltrace.Span, err error) {
 	if *span == nil {
 		return
 	}
-	if err != nil && !errors.Is(err, context.Canceled) { // a process that is stopped has not failed
+	if err != nil && !errors.Is(err, context.Canceled) { // who is stopped has not failed, whatever the cause
 		(*span).RecordError(err)
 		(*span).SetStatus(codes.Error, err.Error())
 	}

@@ -49,9 +49,9 @@ func TestSpans(t *testing.T) {
 			t.Fatal(err)
 		}
 		second := <-next
-		ctx, cancel := context.WithCancelCause(t.Context())
-		failed := errors.New("the disk is full")
-		time.AfterFunc(time.Minute, func() { cancel(failed) })
+		failed := errors.New("it was to lead by now")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, failed)
+		defer cancel()
 		if _, err := campaign(ctx, "web-3"); !errors.Is(err, failed) {
 			t.Fatal(err)
 		}
