@@ -222,24 +222,25 @@ func (m *electing) giveOn(ctx context.Context) error {
 func (m *electing) lost(ended <-chan error, stop func()) error {
 	cause := context.Cause(m.term.Context())
 	why := fmt.Errorf("%w: %w", ErrLost, cause)
-	left := time.Duration(0)
-	switch {
-	case errors.Is(cause, elect.ErrAsked), errors.Is(cause, elect.ErrNotReady):
-		left = 1<<63 - 1 // nobody leads before this process gives the lead on
-	case errors.Is(cause, elect.ErrDeadline):
-		left = time.Until(m.term.SessionDeadline())
-	}
-	latest := time.NewTimer(left)
-	defer latest.Stop()
 	stop()
-	select {
-	case <-ended:
-		return errors.Join(why, m.giveOn(context.Background()))
-	case <-latest.C:
-		go func() { // if the process does not end, as it should
-			<-ended
-			_ = m.giveOn(context.Background())
-		}()
-		return why
+	for left := m.lasts(cause); left > 0; left = m.lasts(cause) {
+		select {
+		case <-ended:
+			return errors.Join(why, m.giveOn(context.Background()))
+		case <-time.After(min(left, time.Second)): // the deadline moves ahead with the session's renewals, and passes at once when the session ends
+		}
 	}
+	go func() { // if the process does not end, as it should
+		<-ended
+		_ = m.giveOn(context.Background())
+	}()
+	return why
+}
+
+// lasts returns for how long nobody else can lead after a term that ended with the cause, if the session is not renewed.
+func (m *electing) lasts(cause error) time.Duration {
+	if errors.Is(cause, elect.ErrAsked) || errors.Is(cause, elect.ErrNotReady) || errors.Is(cause, elect.ErrDeadline) {
+		return time.Until(m.term.SessionDeadline()) // this process still stands first
+	}
+	return 0
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/trace"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/lane"
 
 	"github.com/succession-dev/succession/adapters/controllerruntime"
@@ -285,6 +286,68 @@ func TestNewManagerNotReady(t *testing.T) {
 	if err := <-a.end; !errors.Is(err, controllerruntime.ErrLost) || !errors.Is(err, elect.ErrNotReady) {
 		t.Errorf("Start returned %v, want ErrLost because it is not ready", err)
 	}
+	b.stop()
+	j.want(t, "b ends")
+	if err := <-b.end; err != nil {
+		t.Error(err)
+	}
+}
+
+// If the session ends while Start waits for a runnable that hangs, Start returns before another one leads.
+func TestNewManagerCutOffAfterNotReady(t *testing.T) {
+	lane.All(t)
+	k := besideServer(t)
+	c := &contest{T: t, k: k}
+	p, err := coordtest.StartProxy(k.Addrs()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	j := newJournal()
+	var broken atomic.Bool
+	hangs, hung := make(chan struct{}), make(chan struct{})
+	a := begin(t, j, "a", c.config(p.Addr()), electing("hangs"), func(config *rest.Config, o manager.Options) (manager.Manager, error) {
+		forever := time.Duration(-1)
+		o.GracefulShutdownTimeout = &forever
+		m, err := controllerruntime.NewManager(config, o, &elect.Options{Ready: func(context.Context) error {
+			if broken.Load() {
+				return errors.New("the disk is full")
+			}
+			return nil
+		}})
+		if err != nil {
+			return nil, err
+		}
+		return m, m.Add(manager.RunnableFunc(func(context.Context) error {
+			<-hangs
+			close(hung)
+			return nil
+		}))
+	})
+	ended := make(chan error, 1)
+	go func() {
+		err := <-a.end
+		j.note("a has returned")
+		ended <- err
+	}()
+	j.want(t, "a is there", "a begins")
+	b := begin(t, j, "b", c.config(k.Addrs()[0]), electing("hangs"), ours)
+	j.want(t, "b is there")
+	broken.Store(true)
+	j.want(t, "a ends")
+	select {
+	case now := <-j.news:
+		t.Fatalf("what happened was %q; the session is renewed, so Start waits", now)
+	case <-time.After(besideTTL + time.Second):
+	}
+	p.Cut()
+	j.want(t, "a has returned", "b begins")
+	if err := <-ended; !errors.Is(err, controllerruntime.ErrLost) || !errors.Is(err, elect.ErrNotReady) {
+		t.Errorf("Start returned %v, want ErrLost because it is not ready", err)
+	}
+	p.Heal()
+	close(hangs)
+	<-hung
 	b.stop()
 	j.want(t, "b ends")
 	if err := <-b.end; err != nil {
