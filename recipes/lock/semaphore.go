@@ -100,15 +100,11 @@ func (s *Semaphore) acquire(ctx context.Context, stand func(context.Context, *el
 		if err != nil {
 			return nil, err
 		}
-		inTurn, cancel := context.WithCancelCause(ctx)
-		stop := context.AfterFunc(turn.Context(), func() { cancel(context.Cause(turn.Context())) })
-		context.AfterFunc(inTurn, func() { turn.Unlock(ctx) }) // while the line of the holders is left: each may take ResignTimeout
+		inTurn, over := recipe.InTurn(ctx, turn.Term())
 		slot, err := stand(inTurn, s.slots)
-		over := inTurn.Err() != nil
-		stop()
-		cancel(nil)
-		turn.Unlock(ctx) // if that fails, a goroutine tries on: nobody else can take a turn until then
-		if err == nil || !over || ctx.Err() != nil {
+		lost := inTurn.Err() != nil
+		over()
+		if err == nil || !lost || ctx.Err() != nil {
 			return slot, err
 		}
 	}

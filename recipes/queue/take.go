@@ -10,6 +10,7 @@ import (
 	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/internal/again"
+	"github.com/succession-dev/succession/recipes/internal/recipe"
 )
 
 // Take takes the first item that is free, and blocks until there is one or ctx ends. The caller
@@ -66,11 +67,8 @@ func (q *Queue) takeInTurn(ctx context.Context) (item *Item, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer turn.Resign(ctx) // if that fails, a goroutine tries on: nobody else has a turn until then
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(turn.Context(), func() { cancel(context.Cause(turn.Context())) })()
-	context.AfterFunc(ctx, func() { turn.Resign(ctx) }) // while a claim is left: each may take ResignTimeout
+	ctx, over := recipe.InTurn(ctx, turn)
+	defer over()
 	j := backoff.JitterOf(ctx)
 	var seen *sight
 	for {

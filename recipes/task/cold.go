@@ -9,6 +9,7 @@ import (
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/again"
+	"github.com/succession-dev/succession/recipes/internal/recipe"
 )
 
 // Cold looks for a started task that nobody runs, runs it, and then looks on, until ctx ends. The
@@ -32,13 +33,12 @@ func (s *Standby) Cold(ctx context.Context, run func(context.Context, *Run) erro
 		if err != nil {
 			return err
 		}
-		looking, cancel := during(ctx, turn)
+		looking, over := recipe.InTurn(ctx, turn)
 		task, t, err := s.find(looking)
-		over := looking.Err() != nil
-		cancel(nil)
-		turn.Resign(ctx)
+		lost := looking.Err() != nil
+		over()
 		if err != nil {
-			if over && ctx.Err() == nil { // the turn was lost, and another looks now
+			if lost && ctx.Err() == nil { // the turn was lost, and another looks now
 				continue
 			}
 			return err

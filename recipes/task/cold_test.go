@@ -13,6 +13,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/rig/bubble"
+	"github.com/succession-dev/succession/internal/view"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/recipes/task"
 )
@@ -163,4 +164,40 @@ func TestOneLooks(t *testing.T) {
 			m.ends(t)
 		}
 	})
+}
+
+// Who gives up just as it joins the line of a task, and cannot reach the coordinator, leaves both lines within one ResignTimeout.
+func TestGivingUpTakesOneResignTimeout(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, _ *memory.Coordinator) {
+		c := memory.New(&memory.Options{TTL: time.Hour}) // longer than the test
+		f := newFloor(t, c)
+		ok(t, f.console.Start(t.Context(), "t1"))
+		b := bubble.Client(t, c, "m1")
+		s := task.NewStandby(view.Of(b, func(s backend.Session) backend.Session { return cutAfterJoin{s, b, "bus-run-t1"} }), "bus", nil)
+		m := f.stands("m1", func(_ *task.Standby, ctx context.Context) error { return s.Cold(ctx, f.run) })
+		if n := len(c.Members("bus-run-t1")); n != 1 {
+			t.Fatalf("%d machines stand in the line of the task", n)
+		}
+		began := time.Now()
+		m.ends(t)
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// A cutAfterJoin cannot reach the coordinator any more once it has joined the line, and does not know its place.
+type cutAfterJoin struct {
+	backend.Session
+	b    *memory.Backend
+	line string
+}
+
+func (s cutAfterJoin) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	j, err := s.Session.Join(ctx, line, value, record)
+	if line != s.line {
+		return j, err
+	}
+	s.b.Cut()
+	return backend.Joined{Member: j.Member}, err
 }

@@ -1,5 +1,5 @@
-// Package recipe checks the arguments of recipes whose members hold something together. Such a recipe uses
-// names beside its own, and only some of the options of an election make sense for it.
+// Package recipe is what recipes have in common. Those whose members hold something together use names beside
+// their own, and only some of the options of an election make sense for them: a [Recipe] checks that.
 package recipe
 
 import (
