@@ -53,6 +53,14 @@ func (s *session) Join(ctx context.Context, line, value, _ string) (backend.Join
 	return s.join(ctx, line, value, false, nil)
 }
 
+// Shares fails beside candidates of client-go; see [kit.NoShares].
+func (s *session) Shares() error {
+	if s.b.beside() {
+		return fmt.Errorf("%w: with as=%s nobody shares the lead, as one holds the Lease", errors.ErrUnsupported, ClientGo)
+	}
+	return nil
+}
+
 // JoinShared is Join for a shared member; see [backend.Session].
 func (s *session) JoinShared(ctx context.Context, line, value, _ string) (backend.Joined, error) {
 	return s.join(ctx, line, value, true, nil)
@@ -60,9 +68,6 @@ func (s *session) JoinShared(ctx context.Context, line, value, _ string) (backen
 
 // join joins, and then notes the position, or calls then, which does so. If that fails, the member leaves.
 func (s *session) join(ctx context.Context, line, value string, shared bool, then func(backend.Member, *object) error) (backend.Joined, error) {
-	if shared && s.b.beside() {
-		return backend.Joined{}, fmt.Errorf("%w: with as=%s nobody shares the lead, as one holds the Lease", errors.ErrUnsupported, ClientGo)
-	}
 	return s.joining.Do(ctx, func() (backend.Joined, func(), error) {
 		m, made, err := s.add(ctx, line, value, shared)
 		switch {

@@ -444,6 +444,9 @@ func TestBesideRefuses(t *testing.T) {
 	if _, err := s.JoinShared(t.Context(), x.name, "a", ""); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("JoinShared: %v, want ErrUnsupported", err)
 	}
+	if _, err := s.Claim(t.Context(), x.name, "", "", backend.Member{}); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("a claim of nothing: %v, want ErrUnsupported", err)
+	}
 	m := join(t, s, x.name, "a")
 	if err := s.Pin(t.Context(), m, backend.Header{}, backend.Absent); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("Pin: %v, want ErrUnsupported", err)

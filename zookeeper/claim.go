@@ -77,9 +77,6 @@ func (s *session) free(ctx context.Context, items, claims string) (m backend.Mem
 // that the item's znode exists.
 func (s *session) Claim(ctx context.Context, line, value, record string, item backend.Member) (backend.Joined, error) {
 	at, err := s.options.member(item)
-	if err == nil {
-		_, err = s.options.sharedPrefix() // it fails if others would not see shared members
-	}
 	if err != nil {
 		return backend.Joined{}, err
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/zookeeper"
 )
 
@@ -65,6 +66,9 @@ func TestSharedFormat(t *testing.T) {
 		if test.want == "" {
 			if !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "as=kazoo-rw") {
 				t.Errorf("as=%q: %+v, %v; want ErrUnsupported, and what to use instead", test.o.As, m, err)
+			}
+			if _, err := s.Claim(t.Context(), "e", "", "", backend.Member{}); !errors.Is(err, errors.ErrUnsupported) {
+				t.Errorf("as=%q: a claim of nothing: %v; want ErrUnsupported", test.o.As, err)
 			}
 			continue
 		}

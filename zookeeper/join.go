@@ -48,6 +48,12 @@ func (s *session) Join(ctx context.Context, line, value, record string) (backend
 	return s.join(ctx, &join{name: line, prefix: s.options.namePrefix(), value: value, record: record})
 }
 
+// Shares fails if others would not see shared members; see [kit.NoShares].
+func (s *session) Shares() error {
+	_, err := s.options.sharedPrefix()
+	return err
+}
+
 // JoinShared is Join for a shared member; see [backend.Session]. It fails with [errors.ErrUnsupported] if the
 // candidates that [Options] As names do not see shared members.
 func (s *session) JoinShared(ctx context.Context, line, value, record string) (backend.Joined, error) {

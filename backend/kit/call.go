@@ -22,9 +22,20 @@ func (a *Adapter) Join(ctx context.Context, line, value, record string) (backend
 }
 
 func (a *Adapter) JoinShared(ctx context.Context, line, value, record string) (backend.Joined, error) {
-	return call(ctx, a, "join", line, a.joinable(value, record), func(ctx context.Context) (backend.Joined, error) {
+	return call(ctx, a, "join", line, cmp.Or(a.shares(ctx), a.joinable(value, record)), func(ctx context.Context) (backend.Joined, error) {
 		return a.Session.JoinShared(ctx, line, value, record)
 	})
+}
+
+// shares returns why the session has no shared members, or nil; see [NoShares]. JoinShared and Claim fail with that before they look at
+// what they are given. So Claim of the zero item asks whether there are shared members, without a request.
+func (a *Adapter) shares(ctx context.Context) error {
+	if s, ok := a.Session.(interface{ Shares() error }); ok {
+		if err := s.Shares(); err != nil {
+			return a.life().explain(ctx, err)
+		}
+	}
+	return nil
 }
 
 // joinable returns what is wrong with the value of a member, or with the name of the record that
@@ -109,7 +120,7 @@ func (a *Adapter) Free(ctx context.Context, items, claims string) (backend.Membe
 }
 
 func (a *Adapter) Claim(ctx context.Context, line, value, record string, item backend.Member) (backend.Joined, error) {
-	invalid := cmp.Or(CheckClaim(value, item), a.joinable(value, record))
+	invalid := cmp.Or(a.shares(ctx), CheckClaim(value, item), a.joinable(value, record))
 	return call(ctx, a, "claim", line, invalid, func(ctx context.Context) (backend.Joined, error) {
 		return a.Session.Claim(ctx, line, value, record, item)
 	})

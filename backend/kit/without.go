@@ -24,7 +24,12 @@ func (AlwaysFresh) Refresh(context.Context) error { return nil }
 
 // NoShares is for sessions without shared members, which embed it. Its methods return
 // [errors.ErrUnsupported].
+//
+// A session that lacks shared members only with some options has a method Shares instead, which says why, or returns nil. It must
+// not block.
 type NoShares struct{}
+
+func (NoShares) Shares() error { return errors.ErrUnsupported }
 
 func (NoShares) JoinShared(context.Context, string, string, string) (backend.Joined, error) {
 	return backend.Joined{}, errors.ErrUnsupported

@@ -75,7 +75,7 @@ func (s beside) Join(ctx context.Context, line, value, record string) (backend.J
 	if err != nil {
 		return backend.Joined{}, err
 	}
-	// There is no such item, and drivers refuse that before they ask the coordinator.
+	// Such a claim is refused without a request. Where there are no shared members, that is the reason.
 	if _, err := o.Claim(ctx, s.shared, "", "", backend.Member{}); errors.Is(err, errors.ErrUnsupported) {
 		return backend.Joined{}, Shared{Instead: s.instead}.explain(s.shared, err)
 	}
