@@ -228,7 +228,7 @@ func TestReadyWhileTheWorkGoesOn(t *testing.T) {
 }
 
 // An election whose campaign has failed is one in whose line this process wants to stand, until it campaigns again. A campaign that was
-// ended, or that did not want to wait, has not failed; and a lock is told to who wants it.
+// ended, that did not want to wait, or that was not ready, has not failed; and a lock is told to who wants it.
 func TestReadyAfterACampaign(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := memory.New(nil)
@@ -271,6 +271,10 @@ func TestReadyAfterACampaign(t *testing.T) {
 		defer term.Resign(t.Context())
 		_, err = elect.New(b, "reports", o).TryCampaign(t.Context())
 		over(false, err, elect.ErrNotFirst)
+		unready := *o
+		unready.Ready = func(context.Context) error { return errors.New("no disk") }
+		_, err = elect.New(b, "backups", &unready).TryCampaign(t.Context())
+		over(false, err, elect.ErrNotReady)
 		enough := errors.New("enough")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		defer time.AfterFunc(time.Second, func() { cancel(enough) }).Stop()

@@ -50,7 +50,7 @@ func failed(ev trace.Event) bool {
 		return false
 	}
 	ordered := errors.Is(ev.Err, context.Canceled) || errors.Is(ev.Err, context.DeadlineExceeded)
-	return !ordered && !errors.Is(ev.Err, elect.ErrNotFirst)
+	return !ordered && !errors.Is(ev.Err, elect.ErrNotFirst) && !errors.Is(ev.Err, elect.ErrNotReady)
 }
 
 // Wants reports whether the process wants to stand in line. It still does when a campaign has failed, until another campaign ends
