@@ -58,24 +58,32 @@ func TestAskedOfNoTerm(t *testing.T) {
 	}
 }
 
-// Whoever gives up AskToResign, at whatever moment, is told so if the leader may have been asked.
+// Whoever gives up AskToResign, at whatever moment, is told so if the leader may have been asked. So is who hears no answer until the
+// session ends.
 func TestAskingGivenUp(t *testing.T) {
-	for after := time.Duration(0); after < 20*time.Millisecond; after += 500 * time.Microsecond {
+	for i := range 80 {
+		after, cut := time.Duration(i/2)*500*time.Microsecond, i%2 == 1
 		virtual.Run(t, func(t *testing.T, c *memory.Coordinator) {
 			term := virtual.Must[*elect.Term](t)(elect.New(virtual.Client(t, c, "a"), "e", &elect.Options{ID: "a"}).Campaign(t.Context()))
 			defer term.Resign(t.Context())
 			b := virtual.Client(t, c, "operator")
 			b.Delay(time.Millisecond, time.Millisecond)
-			ctx, cancel := context.WithTimeout(t.Context(), after)
-			defer cancel()
+			ctx := t.Context()
+			if cut {
+				defer time.AfterFunc(after, b.CutAnswers).Stop()
+			} else {
+				within, cancel := context.WithTimeout(ctx, after)
+				defer cancel()
+				ctx = within
+			}
 			_, err := operate.New(b, "e", "").AskToResign(ctx, nil)
 			time.Sleep(virtual.TTL) // what was sent arrives
 			asked := errors.Is(term.Check(), elect.ErrAsked)
 			if asked && err != nil && !strings.Contains(err.Error(), "not known whether a (n_0000000000) was asked to resign") {
-				t.Errorf("given up after %v, the leader was asked: %v", after, err)
+				t.Errorf("after %v (answers are cut: %t), the leader was asked: %v", after, cut, err)
 			}
 			if !asked && err == nil {
-				t.Errorf("given up after %v, the leader was not asked", after)
+				t.Errorf("after %v (answers are cut: %t), the leader was not asked", after, cut)
 			}
 		})
 	}

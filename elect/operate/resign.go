@@ -39,8 +39,8 @@ type ResignOptions struct {
 // leader hears of it, its term ends with [elect.ErrAsked] as the cause; its [elect.Election.Run]
 // then joins again, at the end of the line. AskToResign blocks for about three round
 // trips, and for more if there are candidates with [elect.Options] Ready, or To is given. It does not wait until
-// another leads; use [elect.Election.Observe] for that. If ctx ends first, or the coordinator cannot be reached, the error says whether
-// the leader may have been asked. o may be nil.
+// another leads; use [elect.Election.Observe] for that. If ctx or the session ends first, or the coordinator cannot be
+// reached, the error says whether the leader may have been asked. o may be nil.
 //
 // It returns [elect.ErrNoLeader] if nobody leads, and also [elect.ErrPaused] if the election is
 // paused. If candidates stand behind the leader and none of them is ready, or To is not, it asks
@@ -108,7 +108,7 @@ func (op *Operator) AskToResign(ctx context.Context, o *ResignOptions) (elect.Le
 		}
 		return true
 	})
-	if err != nil && (ctx.Err() != nil || errors.Is(err, backend.ErrUnavailable)) {
+	if err != nil && (ctx.Err() != nil || errors.Is(err, backend.ErrUnavailable) || errors.Is(err, backend.ErrSessionEnded)) {
 		err = fmt.Errorf("it is not known whether %s was asked to resign: %w", value.Named(line.Members[0]), err)
 	}
 	return l, err
