@@ -1,6 +1,7 @@
 package elect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,9 +33,9 @@ type Term struct {
 	cancel context.CancelCauseFunc
 
 	began time.Time
-	gate  uint64        // the gate in the header when the term began: it had gone by then
-	alive atomic.Int64  // the newest Deadline while the session lived, as a time since began
-	shown atomic.Uint64 // what others see as the token: larger than token if the fence was raised since
+	gate  uint64       // the gate in the header when the term began: it had gone by then
+	alive atomic.Int64 // the newest Deadline while the session lived, as a time since began
+	shown atomic.Pointer[shown]
 
 	watching sync.WaitGroup
 	deadline *clock.Timer // a time.Timer fires late after a suspension
@@ -47,11 +48,15 @@ type Term struct {
 	history  *chronicle // nil where none is kept
 }
 
+// A shown is what others see as the token under a fence: a larger number than the term's if the fence was raised since it began.
+type shown struct{ token, fence uint64 }
+
 // newTerm begins the term of m, which is first, and starts what watches for its end. The
 // term's context also ends when life ends.
 func newTerm(life context.Context, st *standing, p *backend.Place) *Term {
 	e, s, m := st.e, st.s, st.m
 	t := &Term{st: st, e: e, s: s, m: m, token: p.Token, gate: st.noted.Choice.Gate, began: time.Now(), deadline: clock.NewTimer(), left: make(chan struct{})}
+	t.shown.Store(&shown{p.Token, p.Header.Fence})
 	t.ctx, t.cancel = context.WithCancelCause(life)
 	begun, told := false, make(chan struct{})
 	defer func() {
@@ -254,11 +259,12 @@ func (t *Term) heed(p *backend.Place) error {
 		t.e.o.Logger.Warn("the header cannot be understood: whoever asks to resign, or pauses, is not heard", "token", t.token, "err", err)
 		return err
 	}
-	t.shown.Store(max(t.token, p.Token))
+	now := &shown{max(t.token, p.Token), p.Header.Fence}
+	t.shown.Store(now)
 	h := t.st.noted
-	asked := t.token <= h.Resign && h.Resign <= t.shown.Load()
+	asked := t.token <= h.Resign && h.Resign <= now.token
 	if t.m.Shared { // the tokens between are those of others that are first too
-		asked = asked && (h.Resign == t.token || h.Resign == t.shown.Load())
+		asked = asked && (h.Resign == t.token || h.Resign == now.token)
 	}
 	if !asked && (h.Choice.Gate == 0 || h.Choice.Gate == t.gate) {
 		return nil
@@ -313,14 +319,29 @@ func (r *refused) As(target any) bool {
 
 // Acknowledge tells observers that this leader's work has begun: a leader that is only
 // first in line has not said so. It writes the header, on condition that the member still
-// stands. It fails, and then ends the term, as Put does. It blocks for about two round trips.
+// stands. It fails, and then ends the term, as Put does. It blocks for about two round trips, and
+// for one more if the fence has just been raised.
 func (t *Term) Acknowledge(ctx context.Context) error {
-	return t.guarded(header.Update(ctx, t.s, t.e.name, t.m, func(h *header.Header) bool {
-		token := max(t.token, t.shown.Load())
-		done := h.Acknowledged == token
+	var unknown error
+	err := header.Update(ctx, t.s, t.e.name, t.m, func(h *header.Header) bool {
+		var token uint64
+		if token, unknown = t.under(ctx, h.Fence); unknown != nil || h.Acknowledged == token {
+			return false
+		}
 		h.Acknowledged = token
-		return !done
-	}))
+		return true
+	})
+	return t.guarded(cmp.Or(err, unknown))
+}
+
+// under returns what others see as the token under the fence. If that has just been raised, it asks.
+func (t *Term) under(ctx context.Context, fence uint64) (uint64, error) {
+	known := t.shown.Load()
+	if known.fence == fence {
+		return known.token, nil
+	}
+	p, err := t.s.Ahead(ctx, t.m)
+	return max(known.token, p.Token), err
 }
 
 // Get returns a record of the coordinator; see [backend.Session]. It blocks for about one
