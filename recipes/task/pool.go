@@ -122,24 +122,28 @@ func nameOf(item backend.Member) (name, value string) {
 // submit puts the task in line. If tried is set, the task may already be there, and submit looks
 // first.
 func (p *Pool) submit(ctx context.Context, name, value string, tried bool) (id uint64, err error) {
+	run := false // a worker has run it already
 	err = insist(ctx, func() error {
 		s, err := p.b.Session(ctx)
 		if err != nil {
 			return err
 		}
-		if tried {
-			if id, err = p.submitted(ctx, s, name); err != nil || id != 0 {
-				return err
+		for {
+			if tried {
+				if id, err = p.submitted(ctx, s, name); err != nil || id != 0 {
+					return err
+				}
 			}
-		}
-		tried = true
-		item, err := s.Append(ctx, p.todo(), name+"\n"+value)
-		if id = item.Position; err == nil && id == 0 { // a worker has run it already
-			if id, err = p.submitted(ctx, s, name); err == nil && id == 0 {
-				err = fmt.Errorf("task: the task %s of %s has been run, and its result was forgotten before its ID was known", name, p.name)
+			if run {
+				return fmt.Errorf("task: the task %s of %s has been run, and its result was forgotten before its ID was known", name, p.name)
 			}
+			tried = true
+			item, err := s.Append(ctx, p.todo(), name+"\n"+value)
+			if id = item.Position; err != nil || id != 0 {
+				return itemless(err)
+			}
+			run = true // so it has no place any more
 		}
-		return itemless(err)
 	})
 	return id, err
 }

@@ -436,7 +436,15 @@ func TestSubmitAgain(t *testing.T) {
 // A slow session sees where an item stands only when the item has gone, as may happen on ZooKeeper.
 type slow struct {
 	backend.Session
-	gone func(backend.Member)
+	gone    func(backend.Member)
+	refresh func() error
+}
+
+func (s slow) Refresh(ctx context.Context) error {
+	if err := s.refresh(); err != nil {
+		return err
+	}
+	return s.Session.Refresh(ctx)
 }
 
 func (s slow) Append(ctx context.Context, line, value string) (backend.Member, error) {
@@ -454,12 +462,20 @@ func TestRunBeforeItsIDIsKnown(t *testing.T) {
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		cr, ctx := newCrew(t, c), t.Context()
 		a := cr.works("a")
-		forget := false
+		forget, lose, forgets := false, false, uint64(0)
 		p := task.NewPool(view.Of(cr.client, func(s backend.Session) backend.Session {
 			return slow{s, func(m backend.Member) {
 				if forget {
 					ok(t, cr.pool.Forget(ctx, m.Position))
 				}
+				forgets = m.Position
+			}, func() error {
+				if !lose {
+					return nil
+				}
+				lose = false
+				ok(t, cr.pool.Forget(ctx, forgets))
+				return backend.ErrUnavailable
 			}}
 		}), "jobs", nil)
 		for name, submit := range map[string]func() (uint64, error){
@@ -476,7 +492,16 @@ func TestRunBeforeItsIDIsKnown(t *testing.T) {
 		if id, err := p.Submit(ctx, "z"); err == nil {
 			t.Errorf("the ID of a task whose result was forgotten is %d", id)
 		}
+		forget, lose = false, true
+		if id, err := p.Submit(ctx, "forgotten meanwhile"); err == nil || lose {
+			t.Errorf("the ID of a task whose result was forgotten while the coordinator could not be reached is %d", id)
+		}
+		time.Sleep(time.Minute) // all that is in line is run
 		a.ends(t)
+		slices.Sort(cr.begun)
+		if want := []string{"forgotten meanwhile", "x", "y", "z"}; !slices.Equal(cr.begun, want) {
+			t.Errorf("these were run: %v, want each once", cr.begun)
+		}
 	})
 }
 
