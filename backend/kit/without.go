@@ -24,11 +24,10 @@ func (AlwaysFresh) Refresh(context.Context) error { return nil }
 
 // NoShares is for sessions without shared members, which embed it. Its methods return
 // [errors.ErrUnsupported].
-//
-// A session that lacks shared members only with some options has a method Shares instead, which says why, or returns nil. It must
-// not block.
 type NoShares struct{}
 
+// Shares has an [Adapter] refuse shared members before it looks at anything else. A session that lacks them only with some options
+// does not embed NoShares, and has a Shares of its own, which says why there are none, or returns nil. It must not block.
 func (NoShares) Shares() error { return errors.ErrUnsupported }
 
 func (NoShares) JoinShared(context.Context, string, string, string) (backend.Joined, error) {
