@@ -1,18 +1,23 @@
 package etcd_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
+	"path"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest/rig/etcdrig"
 )
 
 // TestSilentAddress uses a name with two addresses of which the first accepts connections and
@@ -67,7 +72,7 @@ func TestIsolatedServer(t *testing.T) {
 	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3, Links: true})
 	leads := leader(t, cluster)
 	first, second := cluster.Servers()[(leads+1)%3], cluster.Servers()[leads]
-	at := nameOf(t, "isolated-server.test", first.Addr(), second.Addr())
+	at := "etcd://" + nameOf(t, "isolated-server.test", first.Addr(), second.Addr()) + "?ttl=10s"
 	s := openURL(t, at)
 	m := lead(t, s, coordtest.Name(t))
 	if err := cluster.Isolate(first); err != nil {
@@ -86,7 +91,7 @@ func TestPausedServer(t *testing.T) {
 	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3})
 	leads := leader(t, cluster)
 	first, second := cluster.Servers()[(leads+1)%3], cluster.Servers()[leads]
-	s := openURL(t, nameOf(t, "paused-server.test", first.Addr(), second.Addr()))
+	s := openURL(t, "etcd://"+nameOf(t, "paused-server.test", first.Addr(), second.Addr())+"?ttl=10s")
 	m := lead(t, s, coordtest.Name(t))
 	if err := first.Pause(); err != nil {
 		t.Fatal(err)
@@ -97,7 +102,55 @@ func TestPausedServer(t *testing.T) {
 	}
 }
 
-// nameOf gives the name two addresses, by which one connects to the two servers, and returns its URL.
+// TestSlowQuorum uses a name with two addresses while the quorum takes longer to answer than a heartbeat and its proof wait at first. The client
+// keeps its connection, and what it has sent on it.
+func TestSlowQuorum(t *testing.T) {
+	t.Parallel()
+	const ttl = 20 * time.Second
+	addr := sharedEtcd(t).Addrs()[0]
+	conns := etcd.NewConnections(ttl / 4)
+	var dials atomic.Int32
+	var slow atomic.Bool
+	c, err := etcdrig.Dial([]string{nameOf(t, "slow-quorum.test", addr, addr)},
+		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+			dials.Add(1)
+			return conns.Dial(ctx, addr)
+		}),
+		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			if slow.Load() && path.Base(method) == "MemberList" {
+				select {
+				case <-time.After(2500 * time.Millisecond):
+				case <-ctx.Done():
+				}
+			}
+			return invoke(ctx, method, req, reply, cc, opts...)
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	b, err := etcd.New(c, &etcd.Options{TTL: ttl, ConnectTimeout: opening})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conns.Connect(b)
+	t.Cleanup(func() { b.Close() })
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lead(t, s, coordtest.Name(t))
+	slow.Store(true)
+	watch, before := calm.Start(t), dials.Load()
+	if !renews(t, s)() {
+		return
+	}
+	if n := dials.Load() - before; n > 0 && !watch.NotJudged(ttl/4, "%d connections", n) {
+		t.Errorf("the client has connected %d times", n)
+	}
+}
+
+// nameOf gives the name two addresses, by which one connects to the two servers, and returns it with the port.
 func nameOf(t *testing.T, name, first, second string) string {
 	t.Helper()
 	front := coordtest.NewProxy(t, first)
@@ -112,7 +165,7 @@ func nameOf(t *testing.T, name, first, second string) string {
 	t.Cleanup(func() { l.Close() })
 	forward(l, second)
 	etcd.Names.Store(name, []string{"127.0.0.1", "127.0.0.2"})
-	return "etcd://" + name + ":" + port + "?ttl=10s"
+	return net.JoinHostPort(name, port)
 }
 
 // renews returns a func that waits until a heartbeat was confirmed that was sent after the call of renews. It fails the test if the

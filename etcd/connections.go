@@ -22,7 +22,7 @@ import (
 // nothing.
 type connections struct {
 	dialer   *addresses.Dialer
-	patience time.Duration // for how long servers may be sick
+	patience time.Duration // for how long servers may be silent; they may not say for longer than maxReconnect that they cannot serve
 
 	mu   sync.Mutex
 	all  map[string][]net.Conn // by server, as the client knows it; some may be closed
@@ -53,7 +53,9 @@ func isClosed(conn net.Conn) bool {
 
 // answered notes how a heartbeat has ended that began then, or the opening of a session. If servers have said for a while that they cannot
 // serve, it closes all connections. A server that is merely slow says nothing, and there are others. But if the client has one connection,
-// and its name has other addresses, silence counts, too.
+// and its name has other addresses, silence counts, too. That includes silence to the proof of a heartbeat: a server whose disk stands still
+// passes heartbeats on to etcd's leader, and cannot do more. Silence has to last for longer, because it may be the quorum that is slow. Then the
+// next attempt, which waits for longer, is to get its answer on the same connection.
 func (c *connections) answered(begun time.Time, err error) {
 	if c == nil {
 		return
@@ -65,18 +67,20 @@ func (c *connections) answered(begun time.Time, err error) {
 		return
 	}
 	var said rpctypes.EtcdError
+	patience := c.patience
 	switch {
 	case errors.As(err, &said):
 		if said.Code() != codes.Unavailable {
 			return
 		}
+		patience = min(patience, maxReconnect)
 	case !isLost(err) || !c.alone():
 		return
 	}
 	if c.sick.IsZero() {
 		c.sick = begun
 	}
-	if time.Since(c.sick) > c.patience {
+	if time.Since(c.sick) > patience {
 		c.sick = time.Time{}
 		for _, conns := range c.all {
 			for _, conn := range conns {

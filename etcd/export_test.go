@@ -89,6 +89,9 @@ func TakeForOld(b *Backend) { b.strict = releases{{99, 0}} }
 // NewConnections returns the connections of a client.
 func NewConnections(patience time.Duration) *connections { return newConnections(patience) }
 
+// Connect has b, whose client connects by c, tell c of its heartbeats.
+func (c *connections) Connect(b *Backend) { b.conns = c }
+
 // Dial connects the client to a server.
 func (c *connections) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	return c.dial(ctx, addr)

@@ -122,7 +122,7 @@ func open(u *coordinator.URL) (*Backend, error) {
 	}
 	var conns *connections
 	if proxy == "" {
-		conns = newConnections(min(f.TTL/4, maxReconnect))
+		conns = newConnections(f.TTL / 4)
 		cfg.DialOptions = append(cfg.DialOptions, grpc.WithContextDialer(conns.dial))
 	}
 	if err := secure(&cfg, tls, login); err != nil {
