@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -99,23 +98,18 @@ func (s *session) relet() (sent clock.Instant, err error) {
 }
 
 // another asks for a fresh lease. All copies of the request name the same lease. So if it was granted and the
-// answer was lost, or is late, the next copy finds it. Then a request through the quorum tells a term in which, or
+// answer was lost, or is late, another copy finds it, and a request through the quorum tells a term in which, or
 // before which, it was granted. In any case the lease lasts for a TTL after the first copy was sent.
 func (s *session) another() (grant, error) {
 	id, sent := newLeaseID(), clock.Now()
-	var exists atomic.Bool
 	g, err := twice(s.Context(), s, true, func(ctx context.Context) (grant, error) {
 		g, err := s.b.grant(ctx, id, int64(s.ttl/time.Second))
 		if errors.Is(err, rpctypes.ErrLeaseExist) {
-			exists.Store(true)
-			err = &lostError{err} // the answer to the copy that was granted may be on its way
+			g = grant{lease: id, ttl: s.ttl}
+			g.term, err = s.b.term(ctx)
 		}
 		return g, err
 	})
-	if isLost(err) && exists.Load() {
-		g = grant{lease: id, ttl: s.ttl}
-		g.term, err = s.term(true)
-	}
 	g.sent = sent
 	return g, err
 }
