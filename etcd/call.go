@@ -154,8 +154,8 @@ func (s *session) once(ctx context.Context, t txn) (*clientv3.TxnResponse, error
 func (s *session) longest() time.Duration { return max(s.ttl, minAttempt) }
 
 // either sends t, of which only one copy can take effect: after that, the condition of t never
-// holds again. If no answer comes in time, or it is lost, either sends two more copies, see
-// [first]; to the only server it sends one. The answer of the copy that has taken effect is the answer of t.
+// holds again. If no answer comes in time, or it is lost, either sends more copies; see [beside].
+// The answer of the copy that has taken effect is the answer of t.
 //
 // If an answer says that the condition does not hold, another copy may have taken effect before,
 // and its answer may still come. So that answer counts only if all copies have said so, or if
@@ -166,51 +166,62 @@ func (s *session) either(ctx context.Context, t txn, untouched func(*clientv3.Tx
 		return nil, err
 	}
 	defer done()
+	return beside(ctx, s, s.patience(t), func(ctx context.Context) (*clientv3.TxnResponse, error) {
+		return s.send(ctx, t, s.longest())
+	}, func(resp *clientv3.TxnResponse, err error) bool {
+		return err == nil && (resp.Succeeded || untouched(resp))
+	})
+}
+
+// beside calls f. If that takes longer than patience, or its answer is lost, it calls f twice more at the same time, see [first], or
+// once more if there is one server. It returns the first result that is enough. If there is none, it returns one that says that an
+// answer was lost, if there is one, or any.
+func beside[T any](ctx context.Context, s *session, patience time.Duration, f func(context.Context) (T, error), enough func(T, error) bool) (T, error) {
 	type result struct {
-		resp *clientv3.TxnResponse
-		err  error
+		v   T
+		err error
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	results := make(chan result, 3)
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
-	send := func() {
+	call := func() {
 		running.Go(func() {
-			resp, err := s.send(ctx, t, s.longest())
-			results <- result{resp, err}
+			v, err := f(ctx)
+			results <- result{v, err}
 		})
 	}
-	patience := time.NewTimer(s.patience(t))
-	defer patience.Stop()
-	send()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	call()
 	var all result
 	for copied, left := false, 1; left > 0; {
 		late := false
 		select {
-		case <-patience.C:
+		case <-timer.C:
 			late = true
 		case r := <-results:
 			left--
+			if enough(r.v, r.err) {
+				return r.v, r.err
+			}
 			late = isLost(r.err) // its server has gone
-			switch {
-			case r.err == nil && (r.resp.Succeeded || untouched(r.resp)):
-				return r.resp, nil
-			case all.err == nil || late:
+			if all.err == nil || late {
 				all = r
 			}
 		}
 		if late && !copied {
 			copied = true
-			send()
+			call()
 			left++
 			if s.several() {
-				send()
+				call()
 				left++
 			}
 		}
 	}
-	return all.resp, all.err
+	return all.v, all.err
 }
 
 // persist sends t, which may be repeated, until it is answered. If a server does not

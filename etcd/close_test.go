@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/coordinator"
@@ -48,6 +50,46 @@ func TestCloseSilentServer(t *testing.T) {
 	}
 	if got := keys(t, admin(t, cluster.Addrs()[leads]), name+"/"); len(got) > 0 {
 		t.Errorf("%q stands after Close", got)
+	}
+}
+
+// TestCloseSlowServer closes a backend whose server is slow to say that it has revoked the lease. Close waits for that.
+func TestCloseSlowServer(t *testing.T) {
+	t.Parallel()
+	var revokes atomic.Int32
+	slow := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		err := invoke(ctx, method, req, reply, cc, opts...)
+		if _, ok := req.(*pb.LeaseRevokeRequest); ok {
+			revokes.Add(1)
+			select {
+			case <-time.After(1500 * time.Millisecond):
+			case <-ctx.Done():
+				return status.FromContextError(ctx.Err()).Err()
+			}
+		}
+		return err
+	}
+	c, err := etcdrig.Dial(sharedEtcd(t).Addrs(), grpc.WithChainUnaryInterceptor(slow))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	b, err := etcd.New(c, &etcd.Options{TTL: 10 * time.Second, ConnectTimeout: opening})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	join(t, s, coordtest.Name(t), "x")
+	watch := calm.Start(t)
+	if err := b.Close(); err != nil && !watch.NotJudged(time.Second, "Close: %v", err) {
+		t.Error(err)
+	}
+	if n := revokes.Load(); n > 2 {
+		t.Errorf("the server was told %d times", n)
 	}
 }
 
