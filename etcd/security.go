@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -116,10 +117,31 @@ func (a *authenticator) Authenticate(ctx context.Context, user, _ string) (*clie
 			case <-next.done:
 				<-a.turn
 			default:
-				a.running.Go(func() { a.ask(ctx, user, own) })
+				if err := a.start(ctx, user, own); err != nil {
+					<-a.turn
+					return nil, err
+				}
 			}
 		}
 	}
+}
+
+// start has ask run, unless ctx or the client has ended.
+func (a *authenticator) start(ctx context.Context, user string, own *outcome) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := cmp.Or(ctx.Err(), a.client.Err()); err != nil {
+		return err
+	}
+	a.running.Go(func() { a.ask(ctx, user, own) })
+	return nil
+}
+
+// wait returns when no ask runs any more. The client has ended, so start has no other run.
+func (a *authenticator) wait() {
+	a.mu.Lock() // a start that has not seen the end of the client has counted its ask by now
+	a.mu.Unlock()
+	a.running.Wait()
 }
 
 // ask sends one request, and sets own. It takes the values of ctx, and not its end. The next request may be

@@ -322,6 +322,26 @@ func authenticate(t *testing.T, auth *hinderedAuth, a clientv3.Auth, limit time.
 	watch.Within(limit, "many tokens")
 }
 
+// TestTokenOfNobody asks for tokens when the caller or the client has ended. No request is sent, which Close might not wait for.
+func TestTokenOfNobody(t *testing.T) {
+	t.Parallel()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, test := range map[string]struct{ client, caller context.Context }{"caller": {t.Context(), ended}, "client": {ended, t.Context()}} {
+		auth := &hinderedAuth{hinder: func(context.Context, int32) error { return errors.New("a request was sent") }}
+		a := etcd.NewAuthenticator(test.client, auth, security.NewSecret("password", "", env(t, "secret")))
+		for range 10_000 { // which case a select takes is left to chance
+			if _, err := a.Authenticate(test.caller, "app", ""); !errors.Is(err, context.Canceled) {
+				t.Errorf("the %s has ended: %v", name, err)
+				break
+			}
+		}
+		if n := auth.asked.Load(); n > 0 {
+			t.Errorf("the %s has ended, and %d requests were sent", name, n)
+		}
+	}
+}
+
 // TestTokenSilentServer asks for tokens while the first request for one is not answered. The others do not
 // wait for that answer, and share what they get, with who has sent the first request too.
 func TestTokenSilentServer(t *testing.T) {
