@@ -38,10 +38,8 @@ func (s *session) over() error {
 	switch {
 	case s.hitched != nil:
 		why = fmt.Errorf("%w: %w", why, s.hitched)
-	case isLost(s.failed): // whoever gets this error is not to ask again
+	case s.failed != nil: // as text: whoever gets this error is not to take that for the answer to a request of his own
 		why = fmt.Errorf("%w: %v", why, s.failed)
-	case s.failed != nil:
-		why = fmt.Errorf("%w: %w", why, s.failed)
 	}
 	return why
 }

@@ -261,8 +261,8 @@ func TestRightToWriteTakenAway(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("the session goes on")
 	}
-	if err := s.Err(); !errors.Is(err, backend.ErrDenied) || !strings.Contains(err.Error(), "the right to write") {
-		t.Errorf("the session has ended because of %v", err)
+	if err := s.Err(); errors.Is(err, backend.ErrDenied) || !strings.Contains(err.Error(), "the right to write") {
+		t.Errorf("the session has ended because of %v; want an error that says so, and does not claim that a request was denied", err)
 	}
 	if n := strings.Count(told.String(), "heartbeats fail"); n != 1 {
 		t.Errorf("%d warnings: %s", n, told.String())

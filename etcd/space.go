@@ -60,10 +60,9 @@ func (k *keeper) keep() bool {
 	err := s.b.call(ctx, k.roll.term)
 	switch {
 	case errors.Is(err, backend.ErrDenied): // it will be, each time
-		s.hitch(fmt.Errorf("%w; this version of etcd lets only root ask: %w", errSpace, err))
+		s.hitch(fmt.Errorf("%w; this version of etcd lets only root ask: %v", errSpace, err))
 		return false
 	case err != nil:
-		k.roll.tries++
 		s.b.o.Logger.Debug("the lease of an earlier term is not trusted", "err", err)
 		return false
 	case k.roll.first.IsZero():

@@ -12,6 +12,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/internal/calm"
@@ -123,7 +124,7 @@ func TestOutOfSpaceDenied(t *testing.T) {
 		t.Fatal("the leader goes on with a lease of the term before")
 	}
 	watch.Within(2*long, "until the session ended it")
-	if err := s.Err(); !errors.Is(err, rpctypes.ErrNoSpace) || !strings.Contains(err.Error(), "lets only root ask") {
+	if err := s.Err(); !errors.Is(err, rpctypes.ErrNoSpace) || errors.Is(err, backend.ErrDenied) || !strings.Contains(err.Error(), "lets only root ask") {
 		t.Errorf("the session ended with %v; want an error that says why nobody leads", err)
 	}
 }
