@@ -67,22 +67,23 @@ func (s *session) hitch(why error) {
 	s.hitched = why
 }
 
-// fail notes why a heartbeat has failed; nil means that it has not. A warning tells of the second failure in
-// a row: one alone is what a server leaves behind that stops.
+// fail notes why a heartbeat has failed; nil means that it has not. One warning tells of failures in a row when half of the time until the
+// deadline has passed: before that they are what a server leaves behind that stops, or an election of etcd's own.
 func (k *keeper) fail(why error) {
 	s := k.s
 	if why != nil {
 		k.failed++
 		s.failures.Add(1)
 	} else {
-		k.failed = 0
+		k.failed, k.warned = 0, false
 		s.failures.Store(0)
 	}
 	s.mu.Lock()
 	s.failed = why
 	s.mu.Unlock()
-	if k.failed == 2 {
-		s.b.o.Logger.Warn("heartbeats fail, trying again", "lease", fmt.Sprintf("%x", s.present().lease), "left", s.left(), "err", why)
+	if left := s.left(); why != nil && !k.warned && left < (s.ttl-s.margin)/2 {
+		k.warned = true
+		s.b.o.Logger.Warn("heartbeats fail, trying again", "lease", fmt.Sprintf("%x", s.present().lease), "left", left, "err", why)
 	}
 }
 
@@ -91,6 +92,7 @@ type keeper struct {
 	s      *session
 	stream *stream // nil for none
 	failed int     // how many heartbeats in a row have failed
+	warned bool    // of them
 	beside int     // how many heartbeats in a row have gone to the server that has the watches
 
 	noticed clock.Instant // when it noticed that etcd is in another term than the lease; zero if it is not

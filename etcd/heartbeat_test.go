@@ -2,6 +2,7 @@ package etcd_test
 
 import (
 	"context"
+	"log/slog"
 	"path"
 	"strings"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
 
@@ -218,6 +220,40 @@ func (h *hushed) renews(t *testing.T) bool {
 		time.Sleep(time.Millisecond)
 	}
 	return true
+}
+
+// TestWarning has heartbeats fail twice at once, as while etcd elects a leader. That is no reason to warn.
+func TestWarning(t *testing.T) {
+	t.Parallel()
+	var told output
+	var opened atomic.Int64
+	c, err := etcdrig.Dial(sharedEtcd(t).Addrs(), grpc.WithChainStreamInterceptor(
+		func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, stream grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+			if path.Base(method) == "LeaseKeepAlive" && opened.Add(1) <= 3 {
+				return nil, rpctypes.ErrGRPCNoLeader
+			}
+			return stream(ctx, desc, cc, method, opts...)
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	b, err := etcd.New(c, &etcd.Options{TTL: 10 * time.Second, ConnectTimeout: opening, Logger: slog.New(slog.NewTextHandler(&told, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	watch := calm.Start(t)
+	if !renews(t, s)() {
+		return
+	}
+	if told := told.String(); told != "" && !watch.NotJudged(time.Second, "%s", told) {
+		t.Error(told)
+	}
 }
 
 // heartbeats is a stream. It gets no answers if its number is at most silent.
