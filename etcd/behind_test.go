@@ -10,6 +10,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
 
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
@@ -20,6 +22,7 @@ import (
 // server. When it lags behind, its answers tell the revision that it has come to, and of no event after that. It renews leases as before.
 type laggard struct {
 	beats, watches atomic.Int64 // streams
+	sent           atomic.Int64 // heartbeats
 	revision       atomic.Int64 // that it has told
 	behind         atomic.Bool
 }
@@ -32,6 +35,7 @@ func (l *laggard) intercept(ctx context.Context, desc *grpc.StreamDesc, cc *grpc
 	nth := &l.watches
 	if strings.HasSuffix(method, "/LeaseKeepAlive") {
 		nth = &l.beats
+		s = &counted{s, &l.sent}
 	}
 	return &ofLaggard{s, l, nth.Add(1) == 1}, nil
 }
@@ -70,8 +74,24 @@ func (s *ofLaggard) RecvMsg(m any) error {
 func TestLaggingServer(t *testing.T) {
 	t.Parallel()
 	const ttl = 8 * time.Second
-	addr, name := sharedEtcd(t).Addrs()[0], coordtest.Name(t)
-	var l laggard
+	name := coordtest.Name(t)
+	term := campaign(t, newClient(t, sharedEtcd(t).Addrs()[0]), name)
+	l, s, won := beforeLaggard(t, name, ttl)
+	for ctx, before := within(t, time.Minute), s.Deadline().Add(ttl/2); s.Deadline().Before(before); time.Sleep(5 * time.Millisecond) {
+		if ctx.Err() != nil {
+			t.Fatalf("no heartbeats are answered: %v", s.Err())
+		}
+	}
+	l.behind.Store(true)
+	watch := calm.Start(t)
+	resign(t, term)
+	resign(t, takesOver(t, won, watch, ttl+ttl/4))
+}
+
+// beforeLaggard returns a session with a waiter, whose servers are the laggard and another one.
+func beforeLaggard(t *testing.T, name string, ttl time.Duration) (*laggard, backend.Session, <-chan *elect.Term) {
+	t.Helper()
+	addr, l := sharedEtcd(t).Addrs()[0], new(laggard)
 	c, err := etcdrig.Dial([]string{addr, coordtest.NewProxy(t, addr).Addr()}, grpc.WithChainStreamInterceptor(l.intercept))
 	if err != nil {
 		t.Fatal(err)
@@ -82,21 +102,37 @@ func TestLaggingServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { b.Close() })
-	term := campaign(t, newClient(t, addr), name)
 	won := behind(t, b, name)
 	s, err := b.Session(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for ctx, before := within(t, time.Minute), s.Deadline().Add(ttl/2); s.Deadline().Before(before); time.Sleep(5 * time.Millisecond) {
+	return l, s, won
+}
+
+// TestWarmHeirOnNewStream has a handover come soon after the heir's heartbeats have gone over to another server, when its grant proves
+// too little. As in [TestWarmHeir], the heir sends no heartbeat on its way to leadership.
+func TestWarmHeirOnNewStream(t *testing.T) {
+	t.Parallel()
+	const ttl = 12 * time.Second
+	name := coordtest.Name(t)
+	term := campaign(t, newClient(t, sharedEtcd(t).Addrs()[0]), name)
+	l, s, won := beforeLaggard(t, name, ttl)
+	opened := s.Deadline().Add(-ttl)
+	for ctx := within(t, time.Minute); s.Deadline().Before(opened.Add(ttl + ttl*3/8)); time.Sleep(5 * time.Millisecond) {
 		if ctx.Err() != nil {
-			t.Fatalf("no heartbeats are answered: %v", s.Err())
+			t.Fatalf("no second heartbeat is answered: %v", s.Err())
 		}
 	}
-	l.behind.Store(true)
 	watch := calm.Start(t)
+	time.Sleep(time.Until(s.Deadline().Add(-ttl * 7 / 10))) // by then the grant proves less than a quarter of the TTL
+	before := l.sent.Load()
 	resign(t, term)
-	resign(t, takesOver(t, won, watch, ttl+ttl/4))
+	next := takesOver(t, won, watch, ttl/4)
+	if n := l.sent.Load() - before; (n > 0 || l.beats.Load() != 2) && !watch.NotJudged(ttl/24, "%d heartbeats", n) { // the next is due then
+		t.Errorf("the heir has sent %d heartbeats on its way to leadership, and has had %d streams", n, l.beats.Load())
+	}
+	resign(t, next)
 }
 
 // A seen stream notes which server has answered on it last.

@@ -165,8 +165,9 @@ func (s *session) keepAlive() {
 // proof, for a bounded time. It returns when the heartbeat was sent.
 func (k *keeper) beat() (sent clock.Instant, err error) {
 	s := k.s
+	var a ack
 	for range 2 {
-		a, err := k.ask()
+		a, err = k.ask()
 		switch {
 		case err != nil:
 			return a.sent, err
@@ -186,18 +187,21 @@ func (k *keeper) beat() (sent clock.Instant, err error) {
 				return a.sent, s.Alive()
 			}
 			return fresh, err
-		case !s.proof.wanted():
-			return a.sent, s.Alive()
-		case a.term != 0:
+		case a.term == 0:
+			// This was the first answer on the stream, or in the term. The second may be
+			// proven, also later, by the look of an heir.
+			continue
+		case s.proof.wanted():
 			if err := s.prove(a, k.failed > 0); err != nil {
 				return a.sent, err
 			}
-			return a.sent, s.Alive()
 		}
-		// This was the first answer on the stream, or in the term. The second may be
-		// proven.
+		return a.sent, s.Alive()
 	}
-	return sent, errUnproven
+	if s.proof.wanted() {
+		return a.sent, errUnproven
+	}
+	return a.sent, s.Alive()
 }
 
 // ask sends one heartbeat, on a new stream if there is none, and notes its answer.
