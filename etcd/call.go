@@ -292,7 +292,7 @@ func first[T any](ctx context.Context, both bool, f func(context.Context) (T, er
 // may take as long as one of theirs, and counts as one of theirs if it fails.
 func twice[T any](ctx context.Context, s *session, urgent bool, f func(context.Context) (T, error)) (v T, err error) {
 	for _, again := range []bool{false, true} {
-		limit := s.beatLimit(0)
+		limit := s.beatLimit()
 		v, err = first(ctx, urgent || again, func(ctx context.Context) (T, error) {
 			ctx, cancel := context.WithTimeout(ctx, limit)
 			defer cancel()

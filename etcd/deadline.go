@@ -227,7 +227,7 @@ func (k *keeper) ask() (a ack, err error) {
 
 // exchange sends one heartbeat on the stream and takes its answer.
 func (s *session) exchange(st *stream) (ack, error) {
-	limit := time.AfterFunc(s.beatLimit(0), st.cancel)
+	limit := time.AfterFunc(s.beatLimit(), st.cancel)
 	defer limit.Stop()
 	a := ack{lease: s.present().lease, sent: clock.Now()}
 	_ = st.Send(&pb.LeaseKeepAliveRequest{ID: a.lease}) // Recv says why it fails
@@ -301,7 +301,7 @@ func (k *keeper) open() (ack, error) {
 func (s *session) open(ctx context.Context) (*stream, error) {
 	streaming, cancel := context.WithCancel(clientv3.WithRequireLeader(s.Context()))
 	stop := context.AfterFunc(ctx, cancel)
-	limit := time.AfterFunc(s.beatLimit(0), cancel)
+	limit := time.AfterFunc(s.beatLimit(), cancel)
 	raw, err := s.b.leases.LeaseKeepAlive(streaming, grpc.WaitForReady(true))
 	if err != nil || !limit.Stop() || !stop() {
 		cancel()
@@ -342,9 +342,9 @@ func (k *keeper) part() {
 //
 // But it may be that all servers are slow, as when their disks stall: then an attempt that is as long as the
 // last one fails like that. So the limit doubles with each attempt that has failed since a heartbeat was
-// confirmed, and with more that are not counted there. It stays within a third of what is left until the
+// confirmed. It stays within a third of what is left until the
 // deadline, so that a server that stands still leaves time for another attempt.
-func (s *session) beatLimit(more int) time.Duration {
+func (s *session) beatLimit() time.Duration {
 	limit := min(s.ttl/4, time.Second)
-	return max(limit, min(limit<<min(int(s.failures.Load())+more, 16), s.left()/3))
+	return max(limit, min(limit<<min(int(s.failures.Load()), 16), s.left()/3))
 }

@@ -122,7 +122,7 @@ func (s *session) revoke(ctx context.Context) (err error) {
 // revokeOne revokes a lease, or finds that there is none. It asks other servers, too, so early that [closeBound] is
 // enough also if one stands still, and goes on to wait for the first, which may just be slow.
 func (s *session) revokeOne(ctx context.Context, id int64) error {
-	_, err := beside(ctx, s, s.beatLimit(0), func(ctx context.Context) (*pb.LeaseRevokeResponse, error) {
+	_, err := beside(ctx, s, s.beatLimit(), func(ctx context.Context) (*pb.LeaseRevokeResponse, error) {
 		resp, err := sendOnce(ctx, s.b.leases.LeaseRevoke, &pb.LeaseRevokeRequest{ID: id}, grpc.WaitForReady(true))
 		if err != nil {
 			err = s.b.classify(err)

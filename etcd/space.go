@@ -30,7 +30,6 @@ import (
 type roll struct {
 	term  uint64
 	first clock.Instant // when all had answered for the first time; zero for not yet
-	tries int           // how many calls have failed
 }
 
 // queueing is the part of a server's limit for a request that does not depend on its
@@ -55,7 +54,7 @@ func (k *keeper) keep() bool {
 	if !k.roll.first.IsZero() && clock.Since(k.roll.first) < s.b.queueing+s.ttl*4/3 {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(s.Context(), s.beatLimit(k.roll.tries))
+	ctx, cancel := context.WithTimeout(s.Context(), s.beatLimit())
 	defer cancel()
 	err := s.b.call(ctx, k.roll.term)
 	switch {
