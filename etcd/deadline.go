@@ -342,8 +342,8 @@ func (k *keeper) part() {
 //
 // But it may be that all servers are slow, as when their disks stall: then an attempt that is as long as the
 // last one fails like that. So the limit doubles with each attempt that has failed since a heartbeat was
-// confirmed. It stays within a third of what is left until the
-// deadline, so that a server that stands still leaves time for another attempt.
+// confirmed. It stays within a third of what is left until the deadline, so that a server that stands still
+// leaves time for another attempt.
 func (s *session) beatLimit() time.Duration {
 	limit := min(s.ttl/4, time.Second)
 	return max(limit, min(limit<<min(int(s.failures.Load()), 16), s.left()/3))

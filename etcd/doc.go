@@ -88,10 +88,11 @@
 // A heartbeat, its proof, and what a fresh lease takes wait for their answers for a second, or for a
 // quarter of the TTL if that is less. What has no answer then is asked of two servers at once, and waits
 // for longer: the limit doubles with each attempt that fails, up to a third of what is left until the
-// deadline. So a server that stands still leaves time to ask others, and a cluster whose quorum takes
-// up to a tenth of the TTL for each answer costs no term. All copies of a request for a fresh lease name the
-// same lease. Whichever copy is granted, it is after the first was sent, and the lease lasts for a TTL
-// from then on.
+// deadline. So a server that stands still leaves time to ask others, and a quorum that takes up to a
+// tenth of the TTL for each answer costs no term, while heartbeats are answered; docs/etcd.md says what
+// holds if etcd changes its leader meanwhile. All copies of a request for a fresh lease name the same
+// lease. Whichever copy is granted, it is after the first was sent, and the lease lasts for a TTL from
+// then on.
 //
 // # What it needs
 //

@@ -74,6 +74,7 @@ func TestLateGrant(t *testing.T) {
 	outlivesMove(t, func(h *hushed) {
 		h.late.Store("MemberList", true)
 		h.late.Store("LeaseGrant", true)
+		h.late.Store("Txn", true)
 	})
 }
 
