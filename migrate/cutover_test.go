@@ -503,7 +503,11 @@ func TestCutoverGivenUp(t *testing.T) {
 			if serr != nil {
 				t.Fatal(serr)
 			}
-			says := strings.Contains(err.Error(), "asked, and not seen to be done")
+			asked := strings.Contains(err.Error(), "asked, and not seen to be done")
+			says := asked || strings.Contains(err.Error(), "not known whether the leader was asked")
+			if asked && s.Phase != migrate.Asked {
+				t.Errorf("given up after %v, in phase %s: %v", after, s.Phase, err)
+			}
 			if s.Phase == migrate.Asked && !says {
 				t.Errorf("given up after %v: %v", after, err)
 			}
@@ -515,6 +519,54 @@ func TestCutoverGivenUp(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A cutover that could not ask the leader does not say that it has, and says why not.
+func TestCutoverThatCannotAsk(t *testing.T) {
+	for name, tt := range map[string]struct {
+		fails error
+		ends  bool // the context ends meanwhile
+	}{
+		"out of reach":               {backend.ErrUnavailable, false},
+		"denied":                     {backend.ErrDenied, false},
+		"denied when its time is up": {backend.ErrDenied, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.begun(onBoth)
+				w.raw(0, "leader")
+				ctx, cancel := context.WithTimeout(w.ctx, 5*time.Second)
+				defer cancel()
+				to := view.Of(w.c[1].Client("mute"), func(s backend.Session) backend.Session {
+					return mute{s, func() error {
+						if tt.ends {
+							cancel()
+						}
+						return tt.fails
+					}}
+				})
+				op := migrate.New(w.c[0].Client("mute"), to, &migrate.Options{From: oldURL, To: newURL})
+				defer op.Close()
+				_, err := op.Cutover(ctx, election)
+				if !errors.Is(err, tt.fails) || errors.Is(err, migrate.ErrRefused) || !strings.Contains(err.Error(), tt.fails.Error()) || strings.Contains(err.Error(), "asked, and not seen") {
+					t.Errorf("it ends with %v; want %v, and no request", err, tt.fails)
+				}
+			})
+		})
+	}
+}
+
+// A mute session cannot write the election's record.
+type mute struct {
+	backend.Session
+	fails func() error
+}
+
+func (s mute) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
+	if name == election {
+		return 0, s.fails()
+	}
+	return s.Session.Put(ctx, name, value, cond)
 }
 
 // Candidates that wait on the old coordinator learn of the seal from the one in front, and not only when they look again

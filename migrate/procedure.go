@@ -202,14 +202,14 @@ func (b *Backend) beginToJoin(ctx context.Context, election string, why error) e
 // Cutover asks the leader, who must have a member on both coordinators, to seal the
 // election on From and to lead on by To alone, and blocks until that has happened, or
 // ctx ends. If ctx ends, the request stands, and the next leader that can will follow it; Abort
-// takes it back. The error says what Cutover waited for. Before it asks, Cutover fails with
-// [ErrRefused] if it is not known whether records beside the election go with it; see [Options]
+// takes it back. The error says what Cutover waited for, or that it is not known whether the leader was
+// asked. Before it asks, Cutover fails with [ErrRefused] if it is not known whether records beside the election go with it; see [Options]
 // Carry and Leave. Records of Carry are carried over also if an earlier call has asked; if one cannot be,
 // Cutover fails when the election has moved.
 func (b *Backend) Cutover(ctx context.Context, election string) (Status, error) {
 	wait := backoff.JitterOf(ctx)
 	var asked Status // the last status that waited; empty before one has, and once a leader has followed the request
-	stands := false  // the request stands, or an answer to it was not waited for
+	var seen Phase   // Begun if the request may stand, Asked if it does
 	for {
 		s, err := b.step(ctx, "cutover", election, func(v view) (bool, error) {
 			p, _ := b.phase(v)
@@ -226,8 +226,11 @@ func (b *Backend) Cutover(ctx context.Context, election string) (Status, error) 
 					return false, err
 				}
 			}
-			stands = p == protocol.Begun || p == protocol.Asked
+			seen = Phase(p)
 			done, err := b.try(ctx, election, v, unlessPaused(b.route.Cutover))
+			if seen == Begun && err == nil {
+				seen = Asked
+			}
 			if p != protocol.Asked {
 				asked = Status{}
 				return done, err
@@ -238,12 +241,14 @@ func (b *Backend) Cutover(ctx context.Context, election string) (Status, error) 
 			return true, err
 		})
 		switch {
-		case err != nil && ctx.Err() != nil && stands:
+		case err != nil && ctx.Err() != nil && seen == Begun:
+			return s, composite.Wrap("cutover", election, fmt.Errorf("it is not known whether the leader was asked; look at the status: %w", errors.Unwrap(err)))
+		case err != nil && ctx.Err() != nil && seen == Asked:
 			why := "look at the status"
 			if asked.Phase == Asked {
 				why = waitsFor(asked)
 			}
-			return asked, composite.Wrap("cutover", election, fmt.Errorf("%w: asked, and not seen to be done: %s: %w", ErrRefused, why, context.Cause(ctx)))
+			return asked, composite.Wrap("cutover", election, fmt.Errorf("%w: asked, and not seen to be done: %s: %w", ErrRefused, why, errors.Unwrap(err)))
 		case err != nil:
 			return s, err
 		case s.Phase == Moved && len(b.carry) > 0: // it may have moved before they were in the list
@@ -259,7 +264,8 @@ func (b *Backend) Cutover(ctx context.Context, election string) (Status, error) 
 		}
 		// If it is not Asked, it went on between two looks: for example, the seal is there, and the
 		// gate too.
-		if asked = s; s.Phase == Asked {
+		asked, seen = s, s.Phase
+		if s.Phase == Asked {
 			b.awaitChange(ctx, election, wait)
 		}
 	}

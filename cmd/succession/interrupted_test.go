@@ -19,7 +19,7 @@ func TestInterruptedRequest(t *testing.T) {
 		"pause":   {[]string{"pause", "--wait", "10m"}, "the election is paused, but in front of the gate still stand web-1"},
 		"resign":  {[]string{"resign", "--wait", "10m"}, "asked to resign"},
 		"drain":   {[]string{"drain", "web-1", "--wait", "10m"}, "asked to resign"},
-		"cutover": {[]string{"migrate", "cutover", "--yes", "--wait", "10m"}, "asked, and not seen to be done"},
+		"cutover": {[]string{"migrate", "cutover", "--yes", "--wait", "10m"}, "asked"}, // which it may not know yet
 		"move":    {[]string{"spread", "move", "reports", "west", "--wait", "10m"}, "the move is under way"},
 	} {
 		t.Run(name, func(t *testing.T) {
