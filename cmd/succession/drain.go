@@ -167,26 +167,33 @@ func (h *handover) fail(err error) {
 	h.Next, h.Error, h.err = nil, err.Error(), err
 }
 
-// handOver asks the leader to resign in favour of the first candidate who is not to be drained too, and waits until another leads.
-// leads is false if the leader is none of those who are drained by now.
+// handOver asks the leader to resign in favour of the first candidate who is not to be drained too, and waits until another leads. If
+// that is one of those too, because the candidate has gone, it asks again. leads is false if the leader is none of those who are drained by now.
 func (d *draining) handOver(ctx context.Context, name string) (h handover, leads bool) {
 	h.Name = name
 	e := elect.New(d.b, name, nil)
-	old, err := d.ask(ctx, e, &h)
-	switch {
-	case err != nil:
-		h.fail(err)
-		return h, true
-	case old == elect.Leader{}:
-		return h, false
+	var old elect.Leader // the last who was asked
+	for until := time.Now().Add(d.wait); ; {
+		first := h.Resigned
+		asked, err := d.ask(ctx, e, &h)
+		h.Resigned = cmp.Or(first, h.Resigned)
+		if err != nil {
+			h.fail(err)
+			return h, true
+		}
+		if old = cmp.Or(asked, old); old == (elect.Leader{}) {
+			return h, false
+		}
+		next, err := successor(ctx, e, old, time.Until(until).Round(time.Millisecond), false)
+		if err != nil {
+			h.fail(err)
+			return h, true
+		}
+		if !d.drains(next.Leader.Candidate) {
+			h.Next = leaderOf(next)
+			return h, true
+		}
 	}
-	next, err := successor(ctx, e, old, d.wait, func(s elect.State) bool { return !s.Vacant() && !d.drains(s.Leader.Candidate) })
-	if err != nil {
-		h.fail(err)
-		return h, true
-	}
-	h.Next = leaderOf(next)
-	return h, true
 }
 
 // drains reports whether what the candidate leads is to be handed over.

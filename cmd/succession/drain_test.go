@@ -166,8 +166,8 @@ func TestDrainLooksAgain(t *testing.T) {
 		var running sync.WaitGroup
 		defer running.Wait()
 		defer cancel()
-		// join has a candidate stand in line. When it is asked to resign it first calls last, once.
-		join := func(election, id string, last func()) {
+		// joinUntil has a candidate stand in line. When it is asked to resign it first calls last, once.
+		joinUntil := func(ctx context.Context, election, id string, last func()) {
 			b := c.Client(id + election)
 			running.Go(func() {
 				defer b.Close()
@@ -182,6 +182,7 @@ func TestDrainLooksAgain(t *testing.T) {
 			})
 			synctest.Wait()
 		}
+		join := func(election, id string, last func()) { joinUntil(ctx, election, id, last) }
 		ask := func(election, to string) {
 			if _, err := operate.New(reader, election, "somebody else").AskToResign(ctx, &operate.ResignOptions{To: to}); err != nil {
 				t.Error(err)
@@ -199,6 +200,15 @@ func TestDrainLooksAgain(t *testing.T) {
 		for _, id := range []string{"web-3a", "web-3b", "web-4"} {
 			join("b", id, nil)
 		}
+		// Who was to lead goes when the leader is asked, so another follows who is to be drained.
+		heir, heirGoes := context.WithCancel(ctx)
+		joinUntil(ctx, "d", "web-3a", func() { heirGoes(); synctest.Wait() })
+		join("d", "web-3b", nil)
+		joinUntil(heir, "d", "web-4", nil)
+		join("d", "web-5", nil)
+		all, allGo := context.WithCancel(ctx)
+		joinUntil(all, "e", "web-3a", func() { allGo(); synctest.Wait() })
+		joinUntil(all, "e", "web-4", nil)
 		join("c", "web-3a", nil)
 		join("c", "web-4", nil)
 
@@ -215,6 +225,8 @@ func TestDrainLooksAgain(t *testing.T) {
 			"a: web-3a resigned; web-4 leads",
 			"b: web-3b resigned; web-4 leads",
 			"c: web-3a resigned; web-4 leads",
+			"d: web-3a resigned; web-5 leads",
+			`e: web-3a resigned from "e", and nobody leads`,
 			"later: web-3a resigned; web-4 leads",
 			"c: web-3a leads again; drain once more",
 		}

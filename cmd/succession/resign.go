@@ -75,7 +75,7 @@ With -o json it prints one object, or null with exit code 1 where nobody led:
 				return err
 			}
 			e := elect.New(b, name, nil)
-			next, err := successor(ctx, e, old, *wait, func(elect.State) bool { return true })
+			next, err := successor(ctx, e, old, *wait, true)
 			if err != nil {
 				return err
 			}
@@ -99,21 +99,24 @@ type resignation struct {
 	Next     *member `json:"next"`
 }
 
-// successor waits until another than old, who was asked to resign, leads, or nobody does, in a state that is wanted.
-func successor(ctx context.Context, e *elect.Election, old elect.Leader, wait time.Duration, wanted func(elect.State) bool) (elect.State, error) {
+// successor waits until another than old, who was asked to resign, leads, or if orNobody, nobody does.
+func successor(ctx context.Context, e *elect.Election, old elect.Leader, wait time.Duration, orNobody bool) (elect.State, error) {
 	who := ui.NameOf(old.ID, old.Key)
 	late := ui.Exitf(ui.ExitTimeout,
 		"%s was asked to resign %v ago and was not seen to resign from %q; it may be busy stopping, or be no program of this project: wait longer with --wait, or look at it", who, wait, e.Name())
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, late)
 	defer cancel()
+	resigned := false
 	for s, err := range e.Observe(ctx) {
 		switch {
+		case errors.Is(err, late) && resigned:
+			return elect.State{}, ui.Exitf(ui.ExitRefused, "%s resigned from %q, and nobody leads", who, e.Name())
 		case errors.Is(err, late):
 			return elect.State{}, err
 		case err != nil:
 			return elect.State{}, fmt.Errorf("%s is still asked to resign from %q: %w", who, e.Name(), err)
 		}
-		if !page.SameTerm(s.Leader, old) && wanted(s) {
+		if resigned = !page.SameTerm(s.Leader, old); resigned && (orNobody || !s.Vacant()) {
 			return s, nil
 		}
 	}
