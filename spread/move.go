@@ -77,6 +77,15 @@ func (b *Backend) Move(ctx context.Context, election, to string, o *MoveOptions)
 	if err != nil {
 		return err
 	}
+	err = b.makeMove(ctx, keeper, election, to, o)
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("%w; the move may be under way: move it again, or abort", err)
+	}
+	return err
+}
+
+// makeMove is Move, with the cluster that keeps the home.
+func (b *Backend) makeMove(ctx context.Context, keeper *cluster, election, to string, o *MoveOptions) error {
 	e, err := b.plan(ctx, keeper, election, to)
 	if err != nil || e.Value.To == "" {
 		return err
@@ -256,8 +265,8 @@ func (b *Backend) cutover(ctx context.Context, election string, h Home, m *migra
 		if err != nil && ctx.Err() == nil && !again.Passing(err) && !errors.Is(err, elect.ErrNoLeader) && !errors.Is(err, elect.ErrNotFirst) && !errors.Is(err, operate.ErrOtherLeader) {
 			return err
 		}
-		if ctx.Err() != nil || wait.After(ctx, err) != nil {
-			return fmt.Errorf("%w; the move is under way: move it again, or abort; it waits for this: %v", wait.Cause(ctx), blocks)
+		if err := again.After(ctx, &wait, err); err != nil {
+			return fmt.Errorf("%w; it waits for this: %v", err, blocks)
 		}
 	}
 }

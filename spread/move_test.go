@@ -9,6 +9,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/operate"
+	"github.com/succession-dev/succession/internal/view"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/migrate"
 	"github.com/succession-dev/succession/recipes/record"
@@ -102,6 +103,69 @@ func TestMove(t *testing.T) {
 			}
 		}
 	}, "a", "b")
+}
+
+// Whoever gives up a move, at whatever moment, is told that it may be under way if it is.
+func TestMoveGivenUp(t *testing.T) {
+	for after := time.Duration(0); after < 60*time.Millisecond; after += 500 * time.Microsecond {
+		inWorld(t, func(t *testing.T, w *world) {
+			w.process("p", "a", "b").run(election)
+			w.until("p leads", time.Minute, func() bool { return w.leader(election) == "p" })
+			op := w.process("operator", "a", "b")
+			if _, _, err := op.Where(w.ctx, election); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(w.ctx, after)
+			defer cancel()
+			err := op.Move(ctx, election, other(w.at(election)), nil)
+			want(t, err, context.DeadlineExceeded)
+			time.Sleep(time.Second) // what was sent arrives
+			h, _, herr := op.Where(w.ctx, election)
+			if herr != nil {
+				t.Fatal(herr)
+			}
+			if h.To != "" {
+				want(t, err, context.DeadlineExceeded, "the move may be under way: move it again, or abort")
+			} else if after > 50*time.Millisecond {
+				t.Errorf("nothing is under way after %v", after)
+			}
+		}, "a", "b")
+	}
+}
+
+// The error of a move that is given up says what has failed at that moment.
+func TestMoveFailsWhenGivenUp(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.process("p", "a", "b").run(election)
+		w.until("p leads", time.Minute, func() bool { return w.leader(election) == "p" })
+		ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
+		defer cancel()
+		at, p, after := w.at(election), w.process("operator", "a", "b"), time.Now().Add(time.Second)
+		op := spread.New(spread.List(list("a", "b")...), &spread.Options{Open: func(url string) (backend.Backend, error) {
+			b, err := p.open(url)
+			if err != nil || url != "memory:"+at {
+				return b, err
+			}
+			return view.Of(b, func(s backend.Session) backend.Session { return silenced{s, after, cancel} }), nil
+		}})
+		defer op.Close()
+		want(t, op.Move(ctx, election, other(at), nil), backend.ErrUnavailable, "context canceled", "before that", "it waits for this")
+	}, "a", "b")
+}
+
+// A silenced session cannot read the election's line any more after a while, and tells.
+type silenced struct {
+	backend.Session
+	after time.Time
+	tell  func()
+}
+
+func (s silenced) Line(ctx context.Context, line string) (backend.Line, error) {
+	if line == election && time.Now().After(s.after) {
+		s.tell()
+		return backend.Line{}, backend.ErrUnavailable
+	}
+	return s.Session.Line(ctx, line)
 }
 
 // The old cluster is lost for good after the cutover. With an empty one in its place the move can be ended; the leader leads on.

@@ -188,19 +188,22 @@ func Until(ctx context.Context, passing func(error) bool, try func() (done bool,
 			return nil
 		case err != nil && !passing(err) && !ended(ctx, err):
 			return err // it says what has happened, whether ctx has ended or not
-		case ctx.Err() != nil:
-			if err != nil && !ended(ctx, err) {
-				wait.Failed(err)
-			}
-			return wait.Cause(ctx)
-		case err == nil:
+		case err == nil && ctx.Err() == nil:
 			wait.Reset()
 			continue
 		}
-		if err := wait.After(ctx, err); err != nil {
+		if err := After(ctx, &wait, err); err != nil {
 			return err
 		}
 	}
+}
+
+// After is After of wait. But if ctx has ended and err says no more than that, the error says why the attempt before failed.
+func After(ctx context.Context, wait *backoff.Backoff, err error) error {
+	if ctx.Err() != nil && (err == nil || ended(ctx, err)) {
+		return wait.Cause(ctx)
+	}
+	return wait.After(ctx, err)
 }
 
 // ended reports that err says no more than that ctx has ended.
