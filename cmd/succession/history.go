@@ -11,6 +11,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
+	"github.com/succession-dev/succession/cmd/succession/internal/page"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/operate"
@@ -82,8 +83,7 @@ func pastOf(ctx context.Context, b backend.Backend, name string) ([]past, error)
 		if err != nil && !errors.Is(err, elect.ErrNoLeader) {
 			return nil, err
 		}
-		// The token that is shown of a leader grows when somebody raises the fence.
-		all[i].Leads = err == nil && (l.Token == all[i].Token || l.ID == all[i].ID)
+		all[i].Leads = err == nil && (l.Token == all[i].Token || page.LedBy(all[i].Past, l.ID))
 	}
 	return all, nil
 }

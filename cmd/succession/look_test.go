@@ -311,6 +311,38 @@ func TestFence(t *testing.T) {
 	}
 }
 
+// ls says since when a leader leads also after its token has grown: the history has the token with which the term began.
+func TestSinceWhenTheFenceIsRaised(t *testing.T) {
+	url, c := inMemory(t)
+	b := c.Client("web")
+	defer b.Close()
+	term, err := elect.New(b, "reports", &elect.Options{ID: "web-1", History: 5}).Campaign(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer term.Resign(t.Context())
+	since := func() string {
+		_, stdout, _ := here("--url", url, "ls", "-o", "json")
+		_, after, _ := strings.Cut(stdout, `"since":`)
+		since, _, _ := strings.Cut(after, ",")
+		return since
+	}
+	was := since()
+	// The beginning of a term is written down soon after it.
+	for deadline := time.Now().Add(patience); was == ""; was = since() {
+		if time.Now().After(deadline) {
+			t.Fatal("it is not known since when it leads")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if code, _, stderr := here("--url", url, "fence", "reports", "--at-least", "5000"); code != 0 {
+		t.Fatal(stderr)
+	}
+	if now := since(); now != was {
+		t.Errorf("it leads since %q, and did since %q", now, was)
+	}
+}
+
 // standing returns the URL of a coordinator on which a member of another program stands in line for reports, with its session.
 func standing(t *testing.T, id string) (url string, s backend.Session, m backend.Member) {
 	t.Helper()

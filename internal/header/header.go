@@ -122,9 +122,13 @@ func raise(to uint64) change {
 		if h.Fence >= to {
 			return false, nil
 		}
-		// The member that has acknowledged has done so also under the token that it has from now on.
-		if n, err := Of(*h); err == nil && n.Acknowledged > h.Fence {
-			n.Acknowledged += to - h.Fence
+		// They mean a member, which has another token from now on.
+		if n, err := Of(*h); err == nil {
+			for _, token := range []*uint64{&n.Acknowledged, &n.Resign} {
+				if h.Fence < *token && *token <= backend.MaxFence { // beyond that it is no token
+					*token += to - h.Fence
+				}
+			}
 			*h = n.Stored()
 		}
 		h.Fence = to

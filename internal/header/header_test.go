@@ -2,6 +2,7 @@ package header_test
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -85,6 +86,26 @@ func TestRestoreByWhoHasLeft(t *testing.T) {
 			t.Errorf("the fence is %d; want 0", got)
 		}
 	})
+}
+
+// What names the term of a member that stands names it under its new token too. What is older, or no token, stays.
+func TestRaiseKeepsWhoIsMeant(t *testing.T) {
+	for _, tt := range []struct{ was, want uint64 }{{3, 3}, {9, 1002}, {math.MaxUint64, math.MaxUint64}} {
+		synctest.Test(t, func(t *testing.T) {
+			c := memory.New(nil)
+			s := session(t, c)
+			if _, err := s.Put(t.Context(), "reports", header.Header{Fence: 7, Acknowledged: tt.was, Resign: tt.was}.Encode(), nil); err != nil {
+				t.Fatal(err)
+			}
+			if err := header.Raise(t.Context(), s, "reports", backend.Member{}, 1000); err != nil {
+				t.Fatal(err)
+			}
+			h, err := header.Parse(c.Record("reports").Value)
+			if err != nil || h.Acknowledged != tt.want || h.Resign != tt.want {
+				t.Errorf("of %d: got %+v, %v; want %d", tt.was, h, err, tt.want)
+			}
+		})
+	}
 }
 
 // A fence is raised and restored also where notes cannot be understood: neither needs them, and they stay.

@@ -19,7 +19,7 @@ type Header struct {
 	// has begun. It is raised with the fence.
 	Acknowledged uint64
 	// Resign is the token of the newest term whose leader has been asked to
-	// resign. No leader obeys a larger number than its own token.
+	// resign. No leader obeys a larger number than its own token. It is raised with the fence.
 	Resign uint64
 	// Asked is for people. It says who has asked for Resign, and after a newline why; or it is
 	// empty.

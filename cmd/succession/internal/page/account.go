@@ -101,6 +101,9 @@ func (a *account) add(told []operate.Past) {
 	for _, p := range told {
 		token := strconv.FormatUint(p.Token, 10)
 		i, known := seen[token]
+		if last := len(a.Terms) - 1; !known && last >= 0 && a.Terms[last].To == 0 && LedBy(p, a.Terms[last].ID) {
+			i, known = last, true
+		}
 		if !known {
 			i = len(a.Terms)
 			a.Terms = append(a.Terms, term{ID: ui.Clip(p.ID), Token: token, Told: true, Late: true, Why: unsaid, To: a.looked(p.Began.UnixMilli())})
@@ -123,6 +126,12 @@ func (a *account) add(told []operate.Past) {
 	slices.SortStableFunc(a.Terms, func(s, t term) int { // by tokens, as clocks differ
 		return cmp.Or(cmp.Compare(len(s.Token), len(t.Token)), cmp.Compare(s.Token, t.Token))
 	})
+}
+
+// LedBy reports whether a term that a history tells of last is the one by which the candidate with the id leads. A leader's token grows
+// if the fence is raised, and the history has the first one.
+func LedBy(last operate.Past, id string) bool {
+	return last.Ended.IsZero() && ui.Clip(last.ID) == ui.Clip(id)
 }
 
 // looked returns when the page looked first, at an instant or after it.

@@ -137,6 +137,38 @@ func TestFenceRaisedInATerm(t *testing.T) {
 	})
 }
 
+// So it is also for a page that is opened later: the history has the token with which the term began. Who was asked to resign still is.
+func TestFenceRaisedBeforeThePage(t *testing.T) {
+	inBubble(t, page.Options{}, func(t *testing.T, c *memory.Coordinator, s *page.Server) {
+		b := c.Client("web")
+		defer b.Close()
+		began := time.Now().UnixMilli()
+		term, err := elect.New(b, "reports", &elect.Options{ID: "web-1", History: 5}).Campaign(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer term.Resign(t.Context())
+		time.Sleep(time.Minute)
+		op := operate.New(b, "reports", "anna")
+		raise := func(fence uint64) {
+			if err := op.RaiseFence(t.Context(), fence); err != nil {
+				t.Fatal(err)
+			}
+		}
+		raise(5000)
+		v := visit(t, s, "reports")
+		v.sees("one term", func() bool {
+			r, terms := v.rows["reports"], v.detail.Terms
+			return r.Token == "5001" && len(terms) == 1 && terms[0].From == began && terms[0].To == 0 && !terms[0].Told
+		})
+		if _, err := op.AskToResign(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		raise(6000)
+		v.sees("that it is asked", func() bool { return v.rows["reports"].Token == "6001" && v.rows["reports"].State == "asked to resign" })
+	})
+}
+
 // An election that was seen is still shown when nobody stands in its line, and so is one that was named.
 func TestVacant(t *testing.T) {
 	inBubble(t, page.Options{Names: []string{"never"}}, func(t *testing.T, c *memory.Coordinator, s *page.Server) {

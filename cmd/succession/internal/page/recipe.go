@@ -254,7 +254,7 @@ func (h *head) flapping() (n int) {
 func (h *head) began() int64 {
 	last := h.last()
 	switch {
-	case last != nil && !h.now.Vacant() && last.Token == h.now.Leader.Token:
+	case last != nil && !h.now.Vacant() && (last.Token == h.now.Leader.Token || LedBy(*last, h.now.Leader.ID)):
 		return last.Began.UnixMilli()
 	case last != nil && h.now.Vacant() && !last.Ended.IsZero():
 		return last.Ended.UnixMilli()
