@@ -110,8 +110,11 @@ func TestConformanceFailsWithoutReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, stdout, stderr := here("--url", localURL(t), "conformance", "--latency", "1ns", "--rule", "L3.leave", "--report", dir)
-	if judged(t, stdout) && (code != ui.ExitNonconforming || !strings.Contains(stderr, "succession: --report: ")) {
+	if judged(t, stdout) && (code != ui.ExitNonconforming || !strings.Contains(stderr, "succession: --report: it is in ")) {
 		t.Errorf("exit code %d, want %d; standard error\n%s", code, ui.ExitNonconforming, stderr)
+	}
+	if whole, err := os.ReadFile(filepath.Join(dir, "report.json.new")); err != nil || !json.Valid(whole) {
+		t.Errorf("the report is %q, %v", whole, err)
 	}
 }
 

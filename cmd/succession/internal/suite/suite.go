@@ -169,8 +169,9 @@ func (s *suite) run(ctx context.Context, g *connect.Flags, view *view) (_ *confo
 			return nil, fmt.Errorf("--report: %w", err)
 		}
 		defer func() {
-			report.Close()
-			os.Remove(report.Name())
+			if report.Close() == nil { // it was not written
+				os.Remove(report.Name())
+			}
 		}()
 	}
 	t, err := s.open(ctx, g)
@@ -263,16 +264,17 @@ func createReport(dir string) (*os.File, error) {
 	return os.Create(filepath.Join(dir, "report.json"+unfinished))
 }
 
+// writeReport gives the report its name. If only that fails, the error has the name that it has.
 func writeReport(f *os.File, r *conformance.Report) error {
 	enc := json.NewEncoder(f)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
-	err := errors.Join(enc.Encode(r), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), strings.TrimSuffix(f.Name(), unfinished))
-	}
-	if err != nil {
+	if err := errors.Join(enc.Encode(r), f.Close()); err != nil {
+		os.Remove(f.Name())
 		return fmt.Errorf("--report: %w", err)
+	}
+	if err := os.Rename(f.Name(), strings.TrimSuffix(f.Name(), unfinished)); err != nil {
+		return fmt.Errorf("--report: it is in %s: %w", f.Name(), err)
 	}
 	return nil
 }
