@@ -13,7 +13,7 @@ import (
 
 // JoinCommand returns the subcommand group join.
 func JoinCommand(g *connect.Flags) *cobra.Command {
-	o := runOptions{right: right{take: join, won: "joined", recipe: "group"}}
+	o := runOptions{right: right{take: join, won: "joined"}}
 	cmd := &cobra.Command{
 		Use:   "join [flags] NAME [-- CMD [ARG...]]",
 		Short: "Be present in a group while a command runs",

@@ -33,7 +33,8 @@ type right struct {
 	// missed says that it was not to be had within the given time, or at once if that is 0; nil
 	// if nobody waits for it.
 	missed func(name string, waited time.Duration) string
-	recipe string // as in an event of package trace; empty for an election
+	// recipe is as in an event of package trace; empty for an election, and where there is no --serve.
+	recipe string
 }
 
 // unavailable are the errors that say that another has what is wanted.

@@ -17,7 +17,7 @@ import (
 
 // TakeCommand returns the subcommand queue take.
 func TakeCommand(g *connect.Flags) *cobra.Command {
-	o := runOptions{right: right{takeItem, "took an item of", false, noItem, "queue"}}
+	o := runOptions{right: right{take: takeItem, won: "took an item of", missed: noItem}}
 	cmd := &cobra.Command{
 		Use:   "take [flags] NAME [-- CMD [ARG...]]",
 		Short: "Take the first item that is free, and work on it",
