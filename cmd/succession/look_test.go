@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,8 +20,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
@@ -309,6 +312,47 @@ func TestFence(t *testing.T) {
 	if want := fmt.Sprintf(`"token":%d,`, leader.Token()+5000); code != 0 || !strings.Contains(stdout, want) {
 		t.Errorf("after the fence was raised the leader is %s; want %s in it", stdout, want)
 	}
+}
+
+// A leader whose token grows is not told of again, as if it were another.
+func TestWatchWhileTheFenceIsRaised(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		url, c := inMemory(t)
+		b := c.Client("web")
+		defer b.Close()
+		term, err := elect.New(b, "reports", &elect.Options{ID: "web-1"}).Campaign(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var told []string
+		enough, ended := errors.New("enough"), make(chan error)
+		go func() {
+			ended <- watch(&connect.Flags{URL: url, Timeout: 5 * time.Second}, "reports", func(c change) error {
+				if told = append(told, c.Event); c.Event == "vacant" {
+					return enough
+				}
+				return nil
+			})
+		}()
+		op := operate.New(b, "reports", "")
+		for _, do := range []func() error{
+			func() error { return op.RaiseFence(t.Context(), 5000) },
+			func() error { return term.Acknowledge(t.Context()) },
+			func() error { return op.RaiseFence(t.Context(), 6000) },
+			func() error { return term.Resign(t.Context()) },
+		} {
+			time.Sleep(time.Second)
+			if err := do(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := <-ended; !errors.Is(err, enough) {
+			t.Fatal(err)
+		}
+		if want := []string{"elected", "acknowledged", "vacant"}; !slices.Equal(told, want) {
+			t.Errorf("told is %q, want %q", told, want)
+		}
+	})
 }
 
 // ls says since when a leader leads also after its token has grown: the history has the token with which the term began.

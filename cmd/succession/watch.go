@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
+	"github.com/succession-dev/succession/cmd/succession/internal/page"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
 )
@@ -17,9 +18,10 @@ func newWatch(g *connect.Flags) *cobra.Command {
 		Use:   "watch NAME",
 		Short: "Print each change of the leader",
 		Long: `Print who leads the election NAME, and then a line at each change: a new leader,
-its acknowledgement that it took up its work, and that nobody leads. It runs until it
-is interrupted. Where leaders change very fast some may be left out, never the last. While the
-coordinator cannot be reached it prints nothing, and its last line may be out of date.
+its acknowledgement that it took up its work, and that nobody leads. That "succession fence"
+makes the token of a leader larger is no change. It runs until it is interrupted. Where leaders
+change very fast some may be left out, never the last. While the coordinator cannot be reached
+it prints nothing, and its last line may be out of date.
 
 With -o json each line is an object:
 
@@ -85,9 +87,14 @@ func (c change) String() string {
 // bounds the connecting only.
 func watch(g *connect.Flags, name string, show func(change) error) error {
 	return g.With(name, func(ctx, _ context.Context, e *elect.Election) error {
+		var last elect.State
 		for s, err := range e.Observe(ctx) {
 			if err != nil {
 				return err
+			}
+			goes := !s.Vacant() && page.SameTerm(s.Leader, last.Leader) && s.Leader.Acknowledged == last.Leader.Acknowledged
+			if last = s; goes {
+				continue
 			}
 			if err := show(changeTo(s)); err != nil {
 				return err
