@@ -147,14 +147,17 @@
 // Where Finish cannot know, it names the record, and a person decides: one that may have been on To
 // and deleted since goes along if [Options] Carry names it; one that To has with another value,
 // which such a client has written or which is from when E was there before, must be made the same on
-// both. Until then processes of this backend read From's if an earlier migration has brought To's there.
+// both. Until then processes of this backend read From's.
 // One that the cutover did not even announce, and that To does not have, goes along: that a client of
 // To alone has made it since, and deleted it, cannot be seen. A record that a leader of this backend
 // guards for the first time after the cutover is carried over by that write, if To has none.
 //
-// After the cutover, clients of To alone write records that nothing says anything about. A process of this
-// backend reads these, and any other record that To has and no migration has brought there, on To, once
-// all elections in which it stands have moved. It needs From only for what To does not have.
+// After the cutover, clients of To alone write records that no migration has brought there. They write no
+// notes, so all processes of this backend read such a record on From, and find what From has, or none, until
+// a leader of this backend has guarded it. That leader takes nothing back: at a version that was read on
+// From, its write is refused. If From has another value, the error says that a person must make both the
+// same; if From has none, To's counts from then on. So restart all processes with To alone soon after the
+// cutover, and before From is switched off.
 //
 // # Two names of one coordinator
 //

@@ -3,6 +3,7 @@ package migrate_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/operate"
+	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/migrate"
 )
 
@@ -399,8 +401,9 @@ func TestLostAnswerOfTheFirstWrite(t *testing.T) {
 	}
 }
 
-// A leader of the new coordinator alone writes a record that nobody has carried over, whether the old one has another or
-// none. Nobody takes back what it has written: a leader with both that follows reads it.
+// A leader of the new coordinator alone writes a record that nobody has carried over. All processes with both read the old
+// one, whether they stand in line or not. A leader's first write takes back nothing: where the old one has another value, it is refused
+// until a person has made them the same.
 func TestWrittenByTheNewOneAlone(t *testing.T) {
 	for _, old := range []string{"", "o1"} {
 		inWorld(t, func(w *world) {
@@ -411,46 +414,99 @@ func TestWrittenByTheNewOneAlone(t *testing.T) {
 			w.do(op.Cutover, migrate.Moved)
 			p.end()
 			w.writesAlone(unguarded, "2")
-			w.keepsNewer(unguarded, "2")
+			q := w.start(onBoth, "q")
+			defer q.end()
+			w.leads(q)
+			w.readsOf(unguarded, onBoth, old)
+			r, err := q.term.Get(w.ctx, unguarded)
+			if err != nil || string(r.Value) != old {
+				t.Fatalf("the leader reads %q, %v; want %q, as those do that stand nowhere", r.Value, err, old)
+			}
+			_, err = q.term.Put(w.ctx, unguarded, []byte("3"), r.Version)
+			if old == "" && !errors.Is(err, backend.ErrVersion) {
+				t.Errorf("a write at the version of the old coordinator: %v, want %v", err, backend.ErrVersion)
+			}
+			if old != "" {
+				if !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), unguarded) || !strings.Contains(err.Error(), "copy the newer one") {
+					t.Errorf("a write where nobody knows which counts: %v, want %v, and what to do", err, backend.ErrInvalid)
+				}
+				w.writes(0, unguarded, "2")
+			}
+			if now := w.c[1].Record(unguarded); string(now.Value) != "2" {
+				t.Fatalf("on the new coordinator is %q; want what the leader of it alone has written", now.Value)
+			}
+			for err, tries := backend.ErrVersion, 0; errors.Is(err, backend.ErrVersion) && tries < 3; tries++ {
+				if r, err = q.term.Get(w.ctx, unguarded); err == nil && string(r.Value) == "2" {
+					_, err = q.term.Put(w.ctx, unguarded, []byte("3"), r.Version)
+				}
+				if err != nil && !errors.Is(err, backend.ErrVersion) {
+					t.Error(err)
+				}
+			}
+			w.readsOf(unguarded, onBoth, "3")
+			w.readsOf(unguarded, onNew, "3")
 		})
 	}
 }
 
-// The same holds for a write at the version of the old coordinator, which was read before the other leader wrote: it is refused.
-func TestWriteAtTheOldVersion(t *testing.T) {
+// The gate goes without the records, and the new coordinator has an older one, from when the election was there before: with a
+// note, if leaders with both were there, or without. The leader reads the old coordinator's as soon as that is back, and
+// does not replace it in silence.
+func TestOlderValueWhereTheGateGoesWithoutTheRecords(t *testing.T) {
+	for _, note := range []string{"", `{"record":"` + record + `","election":"` + election + `","migration":""}`, `{"record":"` + record + `","election":"` + election + `","migration":"earlier"}`} {
+		inWorld(t, func(w *world) {
+			w.writes(1, record, "0")
+			if note != "" {
+				w.writes(1, record+".migrate-home", note)
+			}
+			var old *memory.Backend
+			term := w.sealsThen(func(b *memory.Backend) { old = b; b.Cut() })
+			w.until("the gate has gone", 5*ttl, func() bool { return !w.c[1].Members(election)[0].Pinned })
+			if r, err := term.Get(w.ctx, record); !errors.Is(err, backend.ErrUnavailable) {
+				t.Errorf("without the old coordinator the leader reads %q, %v; want %v", r.Value, err, backend.ErrUnavailable)
+			}
+			old.Heal()
+			var r backend.Record
+			w.until("the old one is back", 5*ttl, func() (is bool) {
+				var err error
+				r, err = term.Get(w.ctx, record)
+				return err == nil
+			})
+			if string(r.Value) != "1" {
+				t.Errorf("the leader reads %q; want what it has written on the old coordinator", r.Value)
+			}
+			if _, err := term.Put(w.ctx, record, []byte("2"), r.Version); !errors.Is(err, backend.ErrInvalid) {
+				t.Errorf("a write where nobody knows which counts: %v, want %v", err, backend.ErrInvalid)
+			}
+			op, _ := w.operator(onBoth)
+			defer op.Close()
+			w.refuses(op.Finish, migrate.ErrRefused, record, "copy the newer one")
+			w.writes(1, record, "1")
+			w.do(op.Finish, migrate.Moved)
+			if r, err := term.Get(w.ctx, record); err != nil || string(r.Value) != "1" {
+				t.Errorf("after that the leader reads %q, %v", r.Value, err)
+			} else if _, err := term.Put(w.ctx, record, []byte("2"), r.Version); err != nil {
+				t.Error(err)
+			}
+			if err := term.Resign(w.ctx); err != nil {
+				t.Error(err)
+			}
+			w.reads(onNew, "2")
+		})
+	}
+}
+
+// A record of an election that has not moved yet is read on the old coordinator, also by a process that stands only in one that has.
+func TestRecordOfAnElectionThatHasNotMoved(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.writes(0, unguarded, "o1")
+		w.writes(0, unguarded, "2")
+		w.writes(1, unguarded, "1")
+		w.writes(1, unguarded+".migrate-home", `{"record":"`+unguarded+`","election":"another","migration":""}`)
 		op, p := w.underway(onBoth, "p")
 		defer p.end()
 		w.do(op.Cutover, migrate.Moved)
-		s, err := p.b.Session(w.ctx)
-		if err != nil {
-			t.Fatal(err)
+		if r, err := p.term.Get(w.ctx, unguarded); err != nil || string(r.Value) != "2" {
+			t.Errorf("the leader reads %q, %v; want what is on the old coordinator", r.Value, err)
 		}
-		r, err := s.Get(w.ctx, unguarded)
-		if err != nil || string(r.Value) != "o1" {
-			t.Fatalf("the leader reads %q, %v; want what is on the old coordinator", r.Value, err)
-		}
-		w.writes(1, unguarded, "2")
-		if _, err := p.term.Put(w.ctx, unguarded, []byte("o2"), r.Version); !errors.Is(err, backend.ErrVersion) {
-			t.Errorf("a write at the version of the old coordinator: %v, want %v", err, backend.ErrVersion)
-		}
-		if r, err := s.Get(w.ctx, unguarded); err != nil || string(r.Value) != "2" {
-			t.Errorf("the leader reads %q, %v; want what is on the new coordinator", r.Value, err)
-		}
-	})
-}
-
-// Once an election has moved, what the new coordinator has is read there, also if the old one has been switched off.
-func TestReadWithoutTheOldOne(t *testing.T) {
-	inWorld(t, func(w *world) {
-		op, p := w.underway(onBoth, "p")
-		w.do(op.Cutover, migrate.Moved)
-		p.end()
-		w.do(op.Finish, migrate.Moved)
-		w.writesAlone(unguarded, "2")
-		w.c[0].Pause()
-		w.keepsNewer(unguarded, "2")
-		w.c[0].Resume()
 	})
 }

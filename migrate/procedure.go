@@ -294,8 +294,8 @@ func (b *Backend) awaitChange(ctx context.Context, election string, wait backoff
 // before a cutover; while any member stands on From behind the seal; if a record cannot be carried
 // over; and, without [Options] Leave, while other records beside the election are on From alone.
 // Processes that still run with both coordinators do no harm, and lead without From: [Status] names
-// them. While From is out of reach, they cannot list records, nor read or make those that To does not
-// have. It blocks for a few round trips.
+// them. While From is out of reach, they cannot list records, nor read or make those that have not
+// moved. It blocks for a few round trips.
 func (b *Backend) Finish(ctx context.Context, election string) (Status, error) {
 	return b.step(ctx, "finish", election, func(v view) (bool, error) {
 		done, err := b.try(ctx, election, v, b.route.Finish)

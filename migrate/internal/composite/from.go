@@ -82,7 +82,7 @@ func (s *session) openFrom(ctx context.Context) (opened bool, err error) {
 // missing.
 func (s *session) headers(ctx context.Context, line string) (h [2]header.Header, errs [2]error) {
 	for {
-		_, h, errs = s.headersNow(ctx, line)
+		h, errs = s.headersNow(ctx, line)
 		if errs[protocol.From] == nil || errs[protocol.To] != nil || s.route.MovedByTo(h[protocol.To]) {
 			return h, errs
 		}
@@ -96,19 +96,20 @@ func (s *session) headers(ctx context.Context, line string) (h [2]header.Header,
 	}
 }
 
-// headersNow is headers without opening a part with From. It also returns the records as they are.
-func (s *session) headersNow(ctx context.Context, line string) (r [2]backend.Record, h [2]header.Header, errs [2]error) {
+// headersNow is headers without opening a part with From.
+func (s *session) headersNow(ctx context.Context, line string) (h [2]header.Header, errs [2]error) {
 	Both(func(sd protocol.Side) {
 		if sd == protocol.From {
 			if errs[sd] = s.fromOver(); errs[sd] != nil {
 				return
 			}
 		}
-		if r[sd], errs[sd] = s.part(sd).Get(ctx, line); errs[sd] == nil {
-			h[sd], errs[sd] = header.Parse(r[sd].Value)
+		var r backend.Record
+		if r, errs[sd] = s.part(sd).Get(ctx, line); errs[sd] == nil {
+			h[sd], errs[sd] = header.Parse(r.Value)
 		}
 	})
-	return r, h, errs
+	return h, errs
 }
 
 // watchFrom ends the session when from does and a candidacy needs it. The session's watcher
@@ -157,19 +158,4 @@ func (s *session) candidacyNeedsFrom() bool {
 		}
 	}
 	return false
-}
-
-// allMoved reports whether all of the session's candidacies, and at least one, stand on To, and their gates have gone.
-func (s *session) allMoved() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	any := false
-	for _, c := range s.candidacies {
-		stands := c.st.at[protocol.To].Key != ""
-		if c.st.side() == protocol.From || stands && c.st.mayBeGated() {
-			return false
-		}
-		any = any || stands
-	}
-	return any
 }

@@ -1,7 +1,6 @@
 package composite
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -75,7 +74,7 @@ func (l late) carry(ctx context.Context) error {
 	announced, goes := r.note.Announces(l.want), r.note.Election == l.want.Election
 	unchanged := announced && r.note.Over == r.to.Version
 	stands := r.to.Version != backend.Absent
-	same := stands == (r.from.Version != backend.Absent) && bytes.Equal(r.from.Value, r.to.Value)
+	same := r.same()
 	switch {
 	case announced && !unchanged && !r.note.Left: // carried over already
 	case l.unclaimed && !same && (goes || !stands):
@@ -91,8 +90,7 @@ func (l late) carry(ctx context.Context) error {
 	case unchanged, !stands:
 		return r.carry(ctx, l.to, backend.Member{}, l.want)
 	case goes, l.always:
-		// It may have been there when the election was, or have been written by who did not know the one on From.
-		return fmt.Errorf("%w record: the one on the new coordinator is of an earlier migration, or was written since; copy the newer one over the other", backend.ErrInvalid)
+		return errEither
 	}
 	// To's record counts, also a history that has begun anew there.
 	_, err = l.want.Write(ctx, l.to, r.at, backend.Member{})

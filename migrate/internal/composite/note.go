@@ -1,6 +1,7 @@
 package composite
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -28,9 +29,9 @@ import (
 // record has another version later, it was carried over, and perhaps written since by clients of To
 // alone, which know no notes: To's record counts, and only the note is to be completed.
 //
-// Once the gate has gone, clients of To alone may write any record. So a record that To has, and that no
-// migration has brought there, counts from then on: processes with both read what those with To alone
-// do, and a leader's first write does not copy From's record over it.
+// Once the gate has gone, clients of To alone may write any record, and To's may be the newer one. If nothing
+// says which counts, all processes with both go by From's nevertheless: a rule that looked at more would have
+// some of them write on From and others on To. But a leader's first write does not copy From's over it.
 
 // movedBy returns the ID of the migration that brought the election to To; "" if it is on From.
 func (s *session) movedBy(ctx context.Context, election string) (string, error) {
@@ -60,8 +61,8 @@ func unreadyOf(name string) (election string, ok bool) {
 }
 
 // keeper says which coordinator keeps a record: the header of an election is where the election is,
-// a record that a leader guards follows as said above, and any other stays on From, as far as To has
-// none. It also returns the version of the record's note, which changes when the record is carried over.
+// a record that a leader guards follows as said above, and any other stays on From. It also returns
+// the version of the record's note, which changes when the record is carried over.
 func (s *session) keeper(ctx context.Context, name string) (protocol.Side, backend.Version, error) {
 	if election, ok := unreadyOf(name); ok {
 		sd, _, err := s.keeper(ctx, election)
@@ -85,7 +86,7 @@ func (s *session) keeper(ctx context.Context, name string) (protocol.Side, backe
 	var noteErr error
 	var wg sync.WaitGroup
 	wg.Go(func() { n, at, noteErr = along.NoteOf(ctx, s.to(), name) })
-	r, h, errs := s.headersNow(ctx, name) // a record that is on To does not wait for From
+	h, errs := s.headersNow(ctx, name) // a record that is on To does not wait for From
 	wg.Wait()
 	for sd, err := range errs {
 		if err != nil && !errors.Is(err, backend.ErrHeader) && !errors.Is(err, backend.ErrUnavailable) {
@@ -120,9 +121,6 @@ func (s *session) keeper(ctx context.Context, name string) (protocol.Side, backe
 				return protocol.To, at, nil
 			}
 		}
-	}
-	if errs[protocol.To] == nil && r[protocol.To].Version != backend.Absent && n.Migration == "" && s.allMoved() {
-		return protocol.To, at, nil
 	}
 	return protocol.From, at, nil
 }
@@ -200,18 +198,23 @@ func carryOver(ctx context.Context, from, to backend.Session, m backend.Member, 
 	return r.carryOver(ctx, to, m, want, left, always)
 }
 
-// carryFirst is carryOver for a leader's first write of a record after the cutover. If To has the record, and no migration has
-// brought it there, clients of To alone may have written it since the cutover: it stays as it is.
+// carryFirst is carryOver for a leader's first write of a record after the cutover. Clients of To alone may have
+// written the record since, or it was left there when the election was last on To. If nothing shows which, it is
+// refused to copy From's over it. To's counts if From has none and no note says that To's was left there. The
+// history is not refused, because it only says what was: From's counts.
 func carryFirst(ctx context.Context, from, to backend.Session, m backend.Member, want along.Note) error {
 	r, err := readCarried(ctx, from, to, want)
 	if err != nil || r.note == want {
 		return err
 	}
-	if r.to.Version != backend.Absent && r.note.Migration == "" {
-		_, err = want.Write(ctx, to, r.at, m)
-		return err
+	switch {
+	case want.Record == naming.OfElection(want.Election, naming.History), r.to.Version == backend.Absent, r.note.Announces(want):
+		return r.carryOver(ctx, to, m, want, false, true)
+	case !r.same() && (r.from.Version != backend.Absent || r.note.Election != ""):
+		return fmt.Errorf("%s: %w", want.Record, errEither)
 	}
-	return r.carryOver(ctx, to, m, want, false, true)
+	_, err = want.Write(ctx, to, r.at, m)
+	return err
 }
 
 func (r carried) carryOver(ctx context.Context, to backend.Session, m backend.Member, want along.Note, left, always bool) error {
@@ -232,6 +235,14 @@ type carried struct {
 	note     along.Note
 	at       backend.Version // of the note
 	from, to backend.Record
+}
+
+// errEither is why a record is not carried over: nothing shows which of the two is the newer one.
+var errEither = fmt.Errorf("%w record: the one on the new coordinator is of an earlier migration, or was written since; copy the newer one over the other", backend.ErrInvalid)
+
+// same reports whether both coordinators have the record with one value, or neither has it.
+func (r carried) same() bool {
+	return (r.from.Version == backend.Absent) == (r.to.Version == backend.Absent) && bytes.Equal(r.from.Value, r.to.Value)
 }
 
 // readCarried reads the record that want is about. If it has the note want, only that is read.
