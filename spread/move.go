@@ -13,6 +13,7 @@ import (
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/internal/again"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/migrate"
 	"github.com/succession-dev/succession/recipes/record"
 )
@@ -161,7 +162,7 @@ func (b *Backend) announce(ctx context.Context, keeper *cluster, election string
 	v := homeOf(keeper, election)
 	err = again.Try(ctx, written, func() error {
 		h = e.Value
-		err := begin(ctx, m, election)
+		err := b.begin(ctx, m, election, h)
 		if err == nil {
 			// The gate stands before any candidate is sent there. If an abort has begun before and has not
 			// taken the gate away, this write makes it fail.
@@ -184,7 +185,7 @@ func (b *Backend) announce(ctx context.Context, keeper *cluster, election string
 			h = e.Value
 			return nil
 		case !e.Value.same(h):
-			_, aerr := abort(ctx, m, election, Home{Planned: true})
+			_, aerr := b.abort(ctx, m, election, Home{Planned: true})
 			return errors.Join(fmt.Errorf("%w: somebody else has taken the move back", ErrRefused), aerr)
 		}
 		return err // if written, somebody else moves it there, too
@@ -193,7 +194,7 @@ func (b *Backend) announce(ctx context.Context, keeper *cluster, election string
 }
 
 // begin begins the move, unless the leader has made it already: an earlier call may have asked for it.
-func begin(ctx context.Context, m *migrate.Backend, election string) error {
+func (b *Backend) begin(ctx context.Context, m *migrate.Backend, election string, h Home) error {
 	made := func() (bool, error) {
 		s, err := m.Status(ctx, election)
 		return s.Phase == migrate.Sealed || s.Phase == migrate.Moved, err
@@ -201,7 +202,10 @@ func begin(ctx context.Context, m *migrate.Backend, election string) error {
 	if yes, err := made(); yes || err != nil {
 		return err
 	}
-	err := m.Check(ctx, election)
+	err := b.known(ctx, election, h)
+	if err == nil {
+		err = m.Check(ctx, election)
+	}
 	if err == nil {
 		_, err = m.Begin(ctx, election)
 	}
@@ -212,6 +216,23 @@ func begin(ctx context.Context, m *migrate.Backend, election string) error {
 		if yes, _ := made(); yes { // it was made since the last look
 			return nil
 		}
+	}
+	return err
+}
+
+// known writes an empty record of the election on the cluster where it lives, if it has none there. Without one, and with nobody in
+// line, package migrate would take the two clusters for exchanged if the other one knows the election.
+func (b *Backend) known(ctx context.Context, election string, h Home) error {
+	at, err := b.use(ctx, h.At)
+	if err != nil {
+		return err
+	}
+	s, err := at.b.Session(ctx)
+	if err == nil {
+		_, err = s.Put(ctx, election, header.Header{}.Encode(), &backend.If{Version: backend.Absent})
+	}
+	if written(err) { // it has one
+		return nil
 	}
 	return err
 }
@@ -344,7 +365,7 @@ func (b *Backend) Finish(ctx context.Context, election string, o *MoveOptions) (
 // ends. It is no error that there is no move.
 func (b *Backend) Abort(ctx context.Context, election string) (err error) {
 	defer func() { err = wrap("abort", election, err) }()
-	return b.settleMove(ctx, election, nil, abort)
+	return b.settleMove(ctx, election, nil, b.abort)
 }
 
 // A lastStep takes the last step of the move that h says, and returns where the election is after it.
@@ -358,10 +379,13 @@ func finish(ctx context.Context, m *migrate.Backend, election string, h Home) (H
 	return Home{At: h.To}, err
 }
 
-func abort(ctx context.Context, m *migrate.Backend, election string, h Home) (Home, error) {
+func (b *Backend) abort(ctx context.Context, m *migrate.Backend, election string, h Home) (Home, error) {
 	_, err := m.Abort(ctx, election)
 	if errors.Is(err, migrate.ErrNotBegun) && !h.Planned { // an empty cluster is in the place of the new one, which is lost
-		if _, err = m.Begin(ctx, election); err == nil {
+		if err = b.known(ctx, election, h); err == nil {
+			_, err = m.Begin(ctx, election)
+		}
+		if err == nil {
 			_, err = m.Abort(ctx, election)
 		}
 	}

@@ -250,6 +250,57 @@ func TestNewClusterIsLost(t *testing.T) {
 	}, "a", "b", "c")
 }
 
+// The same holds where the new one that takes its place knows the election, by a fence alone, and the cluster where it lives does not, and
+// nobody stands there.
+func TestNewClusterIsReplacedByOneWithAFence(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		at := home(t, w.process("founder", "a", "b")).At
+		s := w.foreign(at)
+		op := w.process("operator", "a", "b", "c")
+		ctx, cancel := context.WithTimeout(w.ctx, 10*time.Second)
+		defer cancel()
+		want(t, op.Move(ctx, election, "c", nil), context.DeadlineExceeded, "foreign")
+		if err := s.Close(w.ctx); err != nil {
+			t.Fatal(err)
+		}
+		w.c[at].Drop(election)
+		lost := w.c["c"]
+		lost.Pause()
+		defer lost.Resume()
+		w.c["c"] = memory.New(&memory.Options{TTL: ttl, Slack: time.Second})
+		c := w.c["c"].Client("fence")
+		defer c.Close()
+		if err := operate.New(c, election, "").RaiseFence(w.ctx, 1000); err != nil {
+			t.Fatal(err)
+		}
+		op = w.process("another operator", "a", "b", "c")
+		if err := op.Abort(w.ctx, election); err != nil {
+			t.Error(err)
+		}
+		if h, _, err := op.Where(w.ctx, election); err != nil || h != (spread.Home{At: at}) {
+			t.Errorf("after the abort: %+v, %v; want %s", h, err, at)
+		}
+		w.process("p", "a", "b", "c").run(election)
+		w.until("p leads", time.Minute, func() bool { return w.leader(election) == "p" })
+	}, "a", "b", "c")
+}
+
+// An election that nobody has used moves to a cluster that knows it by a fence.
+func TestMoveToAClusterWithAFence(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		p := w.process("p", "a", "b")
+		at := home(t, p).At
+		c := w.c[other(at)].Client("fence")
+		defer c.Close()
+		if err := operate.New(c, election, "").RaiseFence(w.ctx, 1000); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Move(w.ctx, election, other(at), nil); err != nil {
+			t.Error(err)
+		}
+	}, "a", "b")
+}
+
 // When the move has ended, the old cluster is not needed: not by who leads and waits, nor by who
 // starts, as long as the founder can be asked.
 func TestMovedNeedsOldClusterNoMore(t *testing.T) {

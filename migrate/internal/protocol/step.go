@@ -77,7 +77,7 @@ func (r Route) Begin(id string, l Lines) (Request, error) {
 		// Nothing has moved it away since. An abort would seal it there.
 		return refused("the election is on %s, as its record says: are they exchanged?", r.To)
 	case phase == None && to.Version != backend.Absent && l[From].Version == backend.Absent && len(l[From].Members) == 0:
-		return refused("%s knows the election and %s does not: are they exchanged? If they are not, begin when somebody stands on %[2]s", r.To, r.From)
+		return refused("%s knows the election and %s does not: are they exchanged? If they are not, begin when somebody stands on %[2]s, or after: succession fence NAME --at-least N --url %[2]s", r.To, r.From)
 	}
 	if mig := to.Header.Migration; stands && !mig.Seal && mig.Step == StepAborted {
 		// An abort may be about to take this member away, so it cannot be used as the gate.
