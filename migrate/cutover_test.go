@@ -616,6 +616,21 @@ func TestLeaderKeepsTheOldOneUntilItKnows(t *testing.T) {
 	})
 }
 
+// A leader that has lost its place on the new coordinator leaves the old one at once, also if the new one is slow to answer.
+func TestLeavesTheOldOneWithoutTheNewOne(t *testing.T) {
+	inWorld(t, func(w *world) {
+		_, p := w.underway(onBoth, "p")
+		o := w.start(onOld, "o")
+		w.until("both stand in line", ttl, func() bool { return len(w.c[0].Members(election)) == 2 })
+		p.sub[1].Delay(ttl/5, 0)
+		w.c[1].Remove(election, w.c[1].Members(election)[1].Key)
+		w.until("o leads", ttl/10, o.leads)
+		p.sub[1].Delay(0, 0)
+		p.end()
+		o.end()
+	})
+}
+
 // A leaveTold tells before a member leaves.
 type leaveTold struct {
 	backend.Session

@@ -92,15 +92,20 @@ func (s *session) forget(c *candidacy) {
 	s.needsChanged()
 }
 
-// quitSide removes the candidacy's member on one coordinator, if it has one there.
+// quitSide removes the candidacy's member on one coordinator, if it has one there. If that is known to have gone, quitSide
+// sends nothing: that coordinator may be slow to answer, while somebody waits on the other one.
 func (s *session) quitSide(ctx context.Context, c *candidacy, sd protocol.Side) error {
-	m := c.now().at[sd]
+	st := c.now()
+	m := st.at[sd]
 	if m.Key == "" {
 		return nil
 	}
-	part, err := s.use(sd)
-	if err == nil {
-		err = part.Leave(ctx, m)
+	var err error
+	if sd != protocol.To || !st.hasLost() {
+		var part backend.Session
+		if part, err = s.use(sd); err == nil {
+			err = part.Leave(ctx, m)
+		}
 	}
 	if err == nil {
 		c.change(func(st *standing) { st.gone(sd) })
