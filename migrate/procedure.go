@@ -156,9 +156,9 @@ func (b *Backend) touch(ctx context.Context, election string, v view) error {
 // Begin puts a gate at the head of the election's line on To, so that processes may
 // be restarted with both coordinators. A seal that stands there, from an earlier migration away
 // from To, becomes the gate. If the gate stands already, Begin does nothing. It fails with
-// [ErrRefused] if another member stands on To, or if the election is not on From, as far as the records
-// show: if only To has one, From and To may be exchanged. It blocks for a few round trips to each
-// coordinator.
+// [ErrRefused] if another member stands on To. If nobody stands on From, it also fails if only To has a record of
+// the election, or if To's says that the election has moved there: From and To may be exchanged. It blocks for a
+// few round trips to each coordinator.
 func (b *Backend) Begin(ctx context.Context, election string) (Status, error) {
 	begin := b.begin()
 	return b.step(ctx, "begin", election, func(v view) (bool, error) { return b.try(ctx, election, v, begin) })

@@ -73,9 +73,9 @@ func (r Route) Begin(id string, l Lines) (Request, error) {
 		}
 	case err != nil && phase != None:
 		return Request{}, err
-	case phase == None && (to.Header.Migration.Step == StepMoved || to.Header.Migration.Step == StepReopened):
-		// Nothing has moved it away since. An abort would seal it there.
-		return refused("the election is on %s, as its record says: are they exchanged?", r.To)
+	case phase == None && (to.Header.Migration.Step == StepMoved || to.Header.Migration.Step == StepReopened) && (len(l[From].Members) == 0 || len(to.Members) > 0):
+		// Nothing has moved it away since. An abort would seal it there. Who stands in line shows where it is in use.
+		return refused("the election is on %s, as its record says: are they exchanged? If they are not, begin when somebody stands on %s, and nobody on %[1]s", r.To, r.From)
 	case phase == None && to.Version != backend.Absent && l[From].Version == backend.Absent && len(l[From].Members) == 0:
 		return refused("%s knows the election and %s does not: are they exchanged? If they are not, begin when somebody stands on %[2]s, or after: succession fence NAME --at-least N --url %[2]s", r.To, r.From)
 	}
