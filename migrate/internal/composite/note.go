@@ -22,16 +22,16 @@ import (
 //
 // A record is carried over on condition that the gate stands or, later, that the leader's member
 // does. A record on To without such a note, or with the note of an earlier migration, was left
-// there when the election was last on To: From's record counts.
+// there when the election was last on To, or clients of To alone have written it since: From's record counts.
 //
 // Who carries a record over may end before each request, or miss an answer. Therefore it first
 // announces what it is about to do, in the note, with the version that To's record has then. If the
 // record has another version later, it was carried over, and perhaps written since by clients of To
 // alone, which know no notes: To's record counts, and only the note is to be completed.
 //
-// Once the gate has gone, clients of To alone may write any record, and To's may be the newer one. If nothing
-// says which counts, all processes with both go by From's nevertheless: a rule that looked at more would have
-// some of them write on From and others on To. But a leader's first write does not copy From's over it.
+// Clients of To alone may write any record once the gate has gone, and To's may be the newer one. Nothing shows
+// that. From's counts nevertheless, because that is the same for all processes with both: otherwise some would
+// write on From and others on To. But a leader's first write does not copy From's over To's; see carryFirst.
 
 // movedBy returns the ID of the migration that brought the election to To; "" if it is on From.
 func (s *session) movedBy(ctx context.Context, election string) (string, error) {
