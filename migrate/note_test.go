@@ -510,3 +510,17 @@ func TestRecordOfAnElectionThatHasNotMoved(t *testing.T) {
 		}
 	})
 }
+
+// A leader's first write without a version overwrites both, also where nobody knows which of the two counts.
+func TestFirstWriteWithoutAVersion(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.writes(0, unguarded, "o1")
+		op, p := w.underway(onBoth, "p")
+		defer p.end()
+		w.do(op.Cutover, migrate.Moved)
+		w.writes(1, unguarded, "2")
+		w.guardsAs(p, unguarded, "3")
+		w.readsOf(unguarded, onBoth, "3")
+		w.readsOf(unguarded, onNew, "3")
+	})
+}
