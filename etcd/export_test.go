@@ -75,6 +75,9 @@ func NewAuthenticator(client context.Context, auth clientv3.Auth, password *secu
 	return newAuthenticator(client, auth, password)
 }
 
+// EndAuthenticator does what Close does once the client has ended.
+func EndAuthenticator(a clientv3.Auth) { a.(*authenticator).end() }
+
 // Hurry makes b, which has no session yet, believe that a server's limit for a request is
 // two election timeouts. It returns how long b then waits between the two answers of a
 // server.

@@ -357,7 +357,7 @@ func (b *Backend) Close() error {
 func closeClient(c *clientv3.Client) error {
 	err := c.Close()
 	if a, ok := c.Auth.(*authenticator); ok {
-		a.wait()
+		a.end()
 	}
 	if errors.Is(err, context.Canceled) { // it has ended the client's context, and may say so
 		return nil

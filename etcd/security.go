@@ -1,7 +1,6 @@
 package etcd
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -79,6 +78,7 @@ type authenticator struct {
 	underWay int           // how many are sent and not answered
 	sent     clock.Instant // when that was sent whose token came last
 	next     *outcome
+	ended    bool // the client has
 }
 
 // An outcome is that of a request for a token.
@@ -130,16 +130,20 @@ func (a *authenticator) Authenticate(ctx context.Context, user, _ string) (*clie
 func (a *authenticator) start(ctx context.Context, user string, own *outcome) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err := cmp.Or(ctx.Err(), a.client.Err()); err != nil {
+	if err := ctx.Err(); err != nil {
 		return err
+	}
+	if a.ended {
+		return context.Canceled
 	}
 	a.running.Go(func() { a.ask(ctx, user, own) })
 	return nil
 }
 
-// wait returns when no ask runs any more. The client has ended, so start has no other run.
-func (a *authenticator) wait() {
-	a.mu.Lock() // a start that has not seen the end of the client has counted its ask by now
+// end returns when no ask runs any more, and none will. The client has ended.
+func (a *authenticator) end() {
+	a.mu.Lock()
+	a.ended = true
 	a.mu.Unlock()
 	a.running.Wait()
 }
@@ -162,7 +166,7 @@ func (a *authenticator) ask(ctx context.Context, user string, own *outcome) {
 	if refused && a.password.Unsettled() {
 		own.err = status.Errorf(codes.Unavailable, "the password was accepted before, and is refused now: %v", own.err)
 	}
-	a.end(sent, own, refused)
+	a.tell(sent, own, refused)
 }
 
 // send notes that a request is sent now, and returns after how long the next one may be although this one
@@ -175,9 +179,9 @@ func (a *authenticator) send() (limit time.Duration, sent clock.Instant) {
 	return limit, clock.Now()
 }
 
-// end notes that the request that was sent then is over. A token is for all who wait, and so is a refusal
+// tell notes that the request that was sent then is over. A token is for all who wait, and so is a refusal
 // of the password.
-func (a *authenticator) end(sent clock.Instant, own *outcome, refused bool) {
+func (a *authenticator) tell(sent clock.Instant, own *outcome, refused bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	close(own.done)
