@@ -222,7 +222,7 @@ func (d *draining) ask(ctx context.Context, e *elect.Election, h *handover) (ele
 		case errors.Is(err, operate.ErrOtherLeader): // who may be one of those too
 		case errors.Is(err, elect.ErrNoLeader):
 			return elect.Leader{}, nil
-		case err == nil, errors.Is(err, backend.ErrUnavailable), ctx.Err() != nil:
+		case err == nil, errors.Is(err, backend.ErrUnavailable), errors.Is(err, backend.ErrSessionEnded), ctx.Err() != nil:
 			return old, err
 		default:
 			return elect.Leader{}, &ui.ExitError{Code: ui.ExitRefused, Err: err}

@@ -159,7 +159,7 @@ func TestFenceRaisedBeforeThePage(t *testing.T) {
 		v := visit(t, s, "reports")
 		v.sees("one term", func() bool {
 			r, terms := v.rows["reports"], v.detail.Terms
-			return r.Token == "5001" && len(terms) == 1 && terms[0].From == began && terms[0].To == 0 && !terms[0].Told
+			return len(v.rows) == 1 && r.Token == "5001" && len(terms) == 1 && terms[0].From == began && terms[0].To == 0 && !terms[0].Told
 		})
 		if _, err := op.AskToResign(t.Context(), nil); err != nil {
 			t.Fatal(err)

@@ -122,7 +122,7 @@ func fold(heads map[string]*head) map[string]row {
 	rows := make(map[string]row, len(heads))
 	for line, h := range heads {
 		switch r := recipeOf(line, heads); {
-		case strings.HasSuffix(line, naming.Marks): // only says who knows both coordinators
+		case isBeside(line):
 		case r.kind == kindElection && h.blank() && namesake(line, heads) != r:
 		case r.kind == kindElection:
 			rows[line] = rowOf(line, h)
@@ -132,6 +132,12 @@ func fold(heads map[string]*head) map[string]row {
 		}
 	}
 	return rows
+}
+
+// isBeside reports whether the name is that of a line or record which an election or a migration has beside it.
+func isBeside(name string) bool {
+	_, _, kept := naming.Kept(name)
+	return kept
 }
 
 // recipeOf returns the recipe that a line belongs to, by its name and the looks of the recipe's lines;

@@ -236,7 +236,7 @@ func (w *watcher) survey(all map[string]backend.Standing) {
 	}
 	more := w.bound(lines)
 	for _, name := range w.listed(lines, more) {
-		if strings.HasSuffix(name, naming.Marks) {
+		if isBeside(name) {
 			continue
 		}
 		st, ok := all[name]
@@ -363,7 +363,7 @@ func (w *watcher) listed(lines map[string]int, more int) []string {
 
 // read reads the head of one line, and what the records beside it tell. It fails if the coordinator did not answer.
 func (w *watcher) read(ctx context.Context, s backend.Session, name string) error {
-	if strings.HasSuffix(name, naming.Marks) {
+	if isBeside(name) {
 		return nil
 	}
 	l, err := within(ctx, func(ctx context.Context) (backend.Line, error) { return s.Head(ctx, name) })
