@@ -297,7 +297,8 @@ func TestRaiseFenceInATerm(t *testing.T) {
 				}
 				e, op := elect.New(b, "reports", nil), operate.New(b, "reports", "")
 				earlier := virtual.Must[*elect.Term](t)(e.Campaign(t.Context()))
-				if err := errors.Join(earlier.Acknowledge(t.Context()), earlier.Resign(t.Context())); err != nil {
+				_, err := op.AskToResign(t.Context(), nil) // that one, and nobody later
+				if err := errors.Join(earlier.Acknowledge(t.Context()), err, earlier.Resign(t.Context())); err != nil {
 					t.Fatal(err)
 				}
 				term := virtual.Must[*elect.Term](t)(e.Campaign(t.Context()))
@@ -320,6 +321,9 @@ func TestRaiseFenceInATerm(t *testing.T) {
 				want.Token, want.Acknowledged = 5000+was.Position, acknowledges != "never"
 				if now := virtual.Must[elect.Leader](t)(e.Leader(t.Context())); now != want {
 					t.Errorf("the leader is shown as %+v, want %+v", now, want)
+				}
+				if err := term.Check(); err != nil {
+					t.Errorf("after the fence was raised: %v", err)
 				}
 			})
 		})

@@ -122,12 +122,11 @@ func raise(to uint64) change {
 		if h.Fence >= to {
 			return false, nil
 		}
-		// They mean a member, which has another token from now on.
+		// It means a member, which has another token from now on. Not so Resign: a term obeys any number from its first token to its
+		// present one, and what an earlier leader was asked by would then be among them.
 		if n, err := Of(*h); err == nil {
-			for _, token := range []*uint64{&n.Acknowledged, &n.Resign} {
-				if h.Fence < *token && *token <= backend.MaxFence { // beyond that it is no token
-					*token += to - h.Fence
-				}
+			if h.Fence < n.Acknowledged && n.Acknowledged <= backend.MaxFence { // beyond that it is no token
+				n.Acknowledged += to - h.Fence
 			}
 			*h = n.Stored()
 		}

@@ -88,7 +88,7 @@ func TestRestoreByWhoHasLeft(t *testing.T) {
 	})
 }
 
-// What names the term of a member that stands names it under its new token too. What is older, or no token, stays.
+// What acknowledges the term of a member that stands names it under its new token too. What is older, or no token, stays.
 func TestRaiseKeepsWhoIsMeant(t *testing.T) {
 	for _, tt := range []struct{ was, want uint64 }{{3, 3}, {9, 1002}, {math.MaxUint64, math.MaxUint64}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -101,8 +101,8 @@ func TestRaiseKeepsWhoIsMeant(t *testing.T) {
 				t.Fatal(err)
 			}
 			h, err := header.Parse(c.Record("reports").Value)
-			if err != nil || h.Acknowledged != tt.want || h.Resign != tt.want {
-				t.Errorf("of %d: got %+v, %v; want %d", tt.was, h, err, tt.want)
+			if err != nil || h.Acknowledged != tt.want || h.Resign != tt.was {
+				t.Errorf("of %d: got %+v, %v; want %d, and the request to resign as it was", tt.was, h, err, tt.want)
 			}
 		})
 	}
