@@ -311,6 +311,31 @@ func TestLastLine(t *testing.T) {
 	}
 }
 
+// A suite in which too much is not judged fails, unless the test runner counts that for the whole run.
+func TestRunOnABusyMachine(t *testing.T) {
+	if os.Getenv("BUSY") != "" {
+		h := memoryHarness(plain)
+		h.Only = []string{"L3.leave"}
+		h.OnMachine(true, true, true, true) // three trials, and the figures in the end
+		h.Wrap = func(t *testing.T, rule func(*testing.T, conformance.Harness)) {
+			synctest.Test(t, func(t *testing.T) { rule(t, memoryHarness(plain)) })
+		}
+		conformance.Run(t, h)
+		return
+	}
+	for counts, passes := range map[bool]bool{false: false, true: true} {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestRunOnABusyMachine$")
+		cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "SUCCESSION_LANE=") }), "BUSY=yes")
+		if counts {
+			cmd.Env = append(cmd.Env, "SUCCESSION_LANE=")
+		}
+		out, err := cmd.Output()
+		if (err == nil) != passes || !strings.Contains(string(out), "1 not judged") {
+			t.Errorf("the runner counts: %v; %v\n%s", counts, err, out)
+		}
+	}
+}
+
 // Rules that were exercised and did not pass are counted apart in that line, if there are any.
 func TestLastLineCountsApart(t *testing.T) {
 	r := &conformance.Report{Name: "x"}

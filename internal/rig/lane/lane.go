@@ -44,6 +44,13 @@ func Alone(t testing.TB) {
 	look(t, "alone")
 }
 
+// Counts reports whether the test runner counts what is not judged on a busy machine, over all tests, and fails the run if it is too much.
+// Otherwise a test that judges much has to see to that by itself.
+func Counts() bool {
+	_, isSet := os.LookupEnv("SUCCESSION_LANE")
+	return isSet
+}
+
 // look fails the test if the test runner has not seen the line that says where it is to be run.
 func look(t testing.TB, mark string) {
 	t.Helper()

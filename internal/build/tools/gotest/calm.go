@@ -15,8 +15,8 @@ type calm struct {
 }
 
 // mayNotBeJudged is how many may be not judged, of a run of so many tests. With more, the run has shown too little. It is a
-// share, as each suite may leave out one in twenty (conformance.Run) and a run has dozens of them; and a small one, as most
-// tests are not judged by time.
+// small share, as most tests are not judged by time. It is one for the whole run: a suite that is run by itself may leave out one
+// in twenty rules (conformance.Run), which are few in a small one, and may all fall into one busy minute.
 func mayNotBeJudged(tests int) int { return max(5, tests/200) }
 
 // repeated is in what a test prints for each trial that is run again, and notJudged, with figures
