@@ -220,7 +220,7 @@ func (b *Backend) begin(ctx context.Context, m *migrate.Backend, election string
 	return err
 }
 
-// known writes an empty record of the election on the cluster where it lives, if it has none there. Without one, and with nobody in
+// known writes a record of the election on the cluster where it lives, if it has none there. Without one, and with nobody in
 // line, package migrate would take the two clusters for exchanged if the other one knows the election.
 func (b *Backend) known(ctx context.Context, election string, h Home) error {
 	at, err := b.use(ctx, h.At)
@@ -228,8 +228,12 @@ func (b *Backend) known(ctx context.Context, election string, h Home) error {
 		return err
 	}
 	s, err := at.b.Session(ctx)
+	if err != nil {
+		return err
+	}
+	fence, err := header.Kept(ctx, s, election) // once there is a record, the copy of the fence may count no more
 	if err == nil {
-		_, err = s.Put(ctx, election, header.Header{}.Encode(), &backend.If{Version: backend.Absent})
+		_, err = s.Put(ctx, election, header.Header{Fence: fence}.Encode(), &backend.If{Version: backend.Absent})
 	}
 	if written(err) { // it has one
 		return nil

@@ -223,10 +223,25 @@ func (m *electing) lost(ended <-chan error, stop func()) error {
 	cause := context.Cause(m.term.Context())
 	why := fmt.Errorf("%w: %w", ErrLost, cause)
 	stop()
-	for left := m.lasts(cause); left > 0; left = m.lasts(cause) {
+	ctx, cancel := context.WithCancel(context.Background())
+	gone, watches := make(chan struct{}), make(chan struct{})
+	defer func() {
+		cancel()
+		<-watches
+	}()
+	go func() {
+		defer close(watches)
+		if m.gone(ctx) == nil {
+			close(gone)
+		}
+	}()
+	lasts := m.lasts(cause)
+	for left := lasts(); left > 0; left = lasts() {
 		select {
 		case <-ended:
 			return errors.Join(why, m.giveOn(context.Background()))
+		case <-gone:
+			lasts = func() time.Duration { return 0 }
 		case <-time.After(min(left, time.Second)): // the deadline moves ahead with the session's renewals, and passes at once when the session ends
 		}
 	}
@@ -237,10 +252,24 @@ func (m *electing) lost(ended <-chan error, stop func()) error {
 	return why
 }
 
-// lasts returns for how long nobody else can lead after a term that ended with the cause, if the session is not renewed.
-func (m *electing) lasts(cause error) time.Duration {
-	if errors.Is(cause, elect.ErrAsked) || errors.Is(cause, elect.ErrNotReady) || errors.Is(cause, elect.ErrDeadline) {
-		return time.Until(m.term.SessionDeadline()) // this process still stands first
+// gone returns nil when the member has gone from the line, although its session may live on: the lock of client-go was taken by another
+// one, or an operator has removed it.
+func (m *electing) gone(ctx context.Context) error {
+	s, err := m.b.Session(ctx)
+	if err != nil {
+		return err
 	}
-	return 0
+	return s.Gone(ctx, m.term.Member())
+}
+
+// lasts returns a func that says for how long nobody else can lead after a term that ended with the cause.
+func (m *electing) lasts(cause error) func() time.Duration {
+	deadline := m.term.SessionDeadline()
+	switch {
+	case errors.Is(cause, elect.ErrDeadline): // no request was answered in time; a later answer is not waited for
+		return func() time.Duration { return time.Until(deadline) }
+	case errors.Is(cause, elect.ErrAsked), errors.Is(cause, elect.ErrNotReady): // this process still stands first
+		return func() time.Duration { return time.Until(m.term.SessionDeadline()) }
+	}
+	return func() time.Duration { return 0 }
 }

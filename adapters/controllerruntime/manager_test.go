@@ -19,6 +19,9 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -28,6 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
@@ -293,10 +297,28 @@ func TestNewManagerNotReady(t *testing.T) {
 	}
 }
 
-// If the session ends while Start waits for a runnable that hangs, Start returns before another one leads.
-func TestNewManagerCutOffAfterNotReady(t *testing.T) {
+// If the session ends while Start waits for a runnable that hangs, or another one has the lead, Start returns.
+func TestNewManagerLosesTheLineAfterNotReady(t *testing.T) {
 	lane.All(t)
 	k := besideServer(t)
+	t.Run("cut off", func(t *testing.T) {
+		losesTheLine(t, k, "hangs", func(p *proxy.Proxy, _ *rest.Config) { p.Cut() })
+	})
+	t.Run("taken", func(t *testing.T) { // by one who heeds nothing; its session lives on
+		losesTheLine(t, k, "hangs-too", func(_ *proxy.Proxy, config *rest.Config) {
+			client, err := coordinationv1.NewForConfig(config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			taken := []byte(`{"spec":{"holderIdentity":"taker","leaseDurationSeconds":3,"renewTime":"` + time.Now().UTC().Format("2006-01-02T15:04:05.000000Z") + `"}}`)
+			if _, err := client.Leases("default").Patch(t.Context(), "hangs-too", types.MergePatchType, taken, metav1.PatchOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		})
+	})
+}
+
+func losesTheLine(t *testing.T, k *coordtest.Kubernetes, id string, lose func(*proxy.Proxy, *rest.Config)) {
 	c := &contest{T: t, k: k}
 	p, err := coordtest.StartProxy(k.Addrs()[0])
 	if err != nil {
@@ -306,7 +328,7 @@ func TestNewManagerCutOffAfterNotReady(t *testing.T) {
 	j := newJournal()
 	var broken atomic.Bool
 	hangs, hung := make(chan struct{}), make(chan struct{})
-	a := begin(t, j, "a", c.config(p.Addr()), electing("hangs"), func(config *rest.Config, o manager.Options) (manager.Manager, error) {
+	a := begin(t, j, "a", c.config(p.Addr()), electing(id), func(config *rest.Config, o manager.Options) (manager.Manager, error) {
 		forever := time.Duration(-1)
 		o.GracefulShutdownTimeout = &forever
 		m, err := controllerruntime.NewManager(config, o, &elect.Options{Ready: func(context.Context) error {
@@ -331,7 +353,7 @@ func TestNewManagerCutOffAfterNotReady(t *testing.T) {
 		ended <- err
 	}()
 	j.want(t, "a is there", "a begins")
-	b := begin(t, j, "b", c.config(k.Addrs()[0]), electing("hangs"), ours)
+	b := begin(t, j, "b", c.config(k.Addrs()[0]), electing(id), ours)
 	j.want(t, "b is there")
 	broken.Store(true)
 	j.want(t, "a ends")
@@ -340,7 +362,7 @@ func TestNewManagerCutOffAfterNotReady(t *testing.T) {
 		t.Fatalf("what happened was %q; the session is renewed, so Start waits", now)
 	case <-time.After(besideTTL + time.Second):
 	}
-	p.Cut()
+	lose(p, c.config(k.Addrs()[0]))
 	j.want(t, "a has returned", "b begins")
 	if err := <-ended; !errors.Is(err, controllerruntime.ErrLost) || !errors.Is(err, elect.ErrNotReady) {
 		t.Errorf("Start returned %v, want ErrLost because it is not ready", err)

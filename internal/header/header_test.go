@@ -127,3 +127,15 @@ func TestRaiseBesideDamagedNotes(t *testing.T) {
 		}
 	})
 }
+
+// An empty header is one, and so is one that cannot be understood.
+func TestIs(t *testing.T) {
+	for value, want := range map[string]bool{
+		"": false, "{}": false, "position 7": false, `{"succession":9}`: true, `{"succession":`: true,
+		string(header.Header{}.Encode()): true, string(header.Header{Fence: 7}.Encode()): true,
+	} {
+		if header.Is([]byte(value)) != want {
+			t.Errorf("Is(%q) is %v", value, !want)
+		}
+	}
+}
