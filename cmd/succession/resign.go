@@ -110,7 +110,7 @@ func successor(ctx context.Context, e *elect.Election, old elect.Leader, wait ti
 	for s, err := range e.Observe(ctx) {
 		switch {
 		case errors.Is(err, late) && resigned:
-			return elect.State{}, ui.Exitf(ui.ExitRefused, "%s resigned from %q, and nobody leads", who, e.Name())
+			return elect.State{}, ui.Exitf(ui.ExitRefused, "%s resigned from %q, and nobody was seen to lead since", who, e.Name())
 		case errors.Is(err, late):
 			return elect.State{}, err
 		case err != nil:

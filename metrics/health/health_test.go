@@ -275,6 +275,10 @@ func TestReadyAfterACampaign(t *testing.T) {
 		unready.Ready = func(context.Context) error { return errors.New("no disk") }
 		_, err = elect.New(b, "backups", &unready).TryCampaign(t.Context())
 		over(false, err, elect.ErrNotReady)
+		closed := c.Client("closed")
+		closed.Close()
+		_, err = elect.New(closed, "reports", o).Campaign(t.Context())
+		over(false, err, backend.ErrClosed)
 		enough := errors.New("enough")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		defer time.AfterFunc(time.Second, func() { cancel(enough) }).Stop()

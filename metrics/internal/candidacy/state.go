@@ -49,7 +49,7 @@ func failed(ev trace.Event) bool {
 	if ev.Err == nil || ev.Recipe != "" {
 		return false
 	}
-	ordered := errors.Is(ev.Err, context.Canceled) || errors.Is(ev.Err, context.DeadlineExceeded)
+	ordered := errors.Is(ev.Err, context.Canceled) || errors.Is(ev.Err, context.DeadlineExceeded) || errors.Is(ev.Err, backend.ErrClosed)
 	return !ordered && !errors.Is(ev.Err, elect.ErrNotFirst) && !errors.Is(ev.Err, elect.ErrNotReady)
 }
 
