@@ -226,7 +226,7 @@ func TestDrainLooksAgain(t *testing.T) {
 			"b: web-3b resigned; web-4 leads",
 			"c: web-3a resigned; web-4 leads",
 			"d: web-3a resigned; web-5 leads",
-			`e: web-3a resigned from "e", and nobody leads`,
+			`e: web-3a resigned from "e", and nobody was seen to lead since`,
 			"later: web-3a resigned; web-4 leads",
 			"c: web-3a leads again; drain once more",
 		}
