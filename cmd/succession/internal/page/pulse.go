@@ -125,11 +125,14 @@ func (p *pulse) age() (aged int, lost time.Time) {
 }
 
 // whileHeard waits until the coordinator is heard from, and calls f with a context that ends when that ends. So whoever
-// looks begins anew at the moment that the coordinator is back, however long its last request would have waited.
+// looks begins anew at the moment that the coordinator is back, however long its last request would have waited, and however
+// short the silence was.
 func (p *pulse) whileHeard(ctx context.Context, f func(context.Context)) {
+	var began int
 	for {
 		turned := p.turned.next()
-		if since, _ := p.lost(); since.IsZero() {
+		var lost time.Time
+		if began, lost = p.age(); lost.IsZero() {
 			break
 		}
 		select {
@@ -145,7 +148,7 @@ func (p *pulse) whileHeard(ctx context.Context, f func(context.Context)) {
 	judging.Go(func() {
 		for {
 			turned := p.turned.next()
-			if since, _ := p.lost(); !since.IsZero() {
+			if aged, lost := p.age(); aged != began || !lost.IsZero() {
 				cancel()
 				return
 			}

@@ -62,3 +62,32 @@ func TestPulseWithoutListener(t *testing.T) {
 		listening.Wait()
 	})
 }
+
+// A silence that is over before whoever looks was told of it ends the look too, as what it has seen is from before.
+func TestPulseAfterShortSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := new(pulse)
+		ctx, stop := context.WithCancel(t.Context())
+		looks := 0
+		var looking sync.WaitGroup
+		looking.Go(func() {
+			for ctx.Err() == nil {
+				p.whileHeard(ctx, func(ctx context.Context) {
+					looks++
+					<-ctx.Done()
+				})
+			}
+		})
+		synctest.Wait()
+		p.mu.Lock()
+		p.silent = true
+		p.mu.Unlock()
+		p.note(nil)
+		synctest.Wait()
+		if looks != 2 {
+			t.Errorf("after a short silence %d looks have begun; want a second one", looks)
+		}
+		stop()
+		looking.Wait()
+	})
+}
