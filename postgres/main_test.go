@@ -43,8 +43,8 @@ var shared struct {
 func TestMain(m *testing.M) {
 	rig.Candidate()
 	// Each connection takes a process of the server. Where pages are slow to map, as in some virtual machines, two processors together start
-	// 34 of them in a second, and a rule connects twenty times.
-	atOnce := 8
+	// 34 of them in a second, and a rule connects twenty times. Where they are not, tests mostly wait.
+	atOnce := 12
 	if took, err := coordtest.PostgresStarts(); err == nil && took > 20*time.Millisecond {
 		atOnce = 4
 	}
