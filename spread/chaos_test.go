@@ -3,28 +3,87 @@ package spread_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit/backoff"
+	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/rig/lane"
 	"github.com/succession-dev/succession/memory"
 )
 
+var (
+	schedules = flag.Int("schedules", 12, "how many schedules TestMovesThroughFaults tries")
+	seed      = flag.Uint64("seed", 0, "the first of them")
+)
+
 // Operators move an election to and fro, give up, take moves back and end them, while processes
-// crash and are cut off, connections break, answers are lost, and clusters are out.
-// Nobody leads beside another, tokens grow, and afterwards the election is led and can be moved.
+// crash and are cut off, their clocks drift, connections break, answers are lost, servers lag behind, and clusters are out.
+// Nobody leads beside another, tokens grow, no write of a leader is lost, and afterwards the election is led and can be moved.
+//
+//	go test ./spread -run MovesThroughFaults -schedules 10000
+//	go test ./spread -run MovesThroughFaults -schedules 1 -seed 4711
 func TestMovesThroughFaults(t *testing.T) {
 	lane.Unraced(t)
-	for seed := range 12 {
+	for i := range *schedules {
+		seed := *seed + uint64(i)
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) { movesThroughFaults(t, w, rand.New(rand.NewPCG(1, uint64(seed)))) }, "a", "b", "c", "d")
+			inWorld(t, func(t *testing.T, w *world) { movesThroughFaults(t, w, rand.New(rand.NewPCG(1, seed))) }, "a", "b", "c", "d")
 		})
 	}
+}
+
+// A ledger is a record that leaders count in, and what was told of its writes.
+type ledger struct {
+	mu    sync.Mutex
+	known map[int]uint64 // the token that a count was written with, of those that were said to be written
+}
+
+// keep counts on until ctx ends.
+func (l *ledger) keep(ctx context.Context, t *testing.T, term *elect.Term) {
+	const name = election + ".ledger"
+	for ; ctx.Err() == nil; _ = backoff.Sleep(ctx, 2*time.Second) {
+		r, err := term.Get(ctx, name)
+		if err != nil {
+			continue
+		}
+		var n int
+		var token uint64
+		if r.Version != backend.Absent {
+			if _, err := fmt.Sscan(string(r.Value), &n, &token); err != nil {
+				t.Errorf("the ledger says %q", r.Value)
+			}
+		}
+		if _, err := term.Put(ctx, name, fmt.Append(nil, n+1, term.Token()), r.Version); err != nil {
+			continue
+		}
+		l.mu.Lock()
+		if of, known := l.known[n+1]; known {
+			t.Errorf("the leader with token %d has counted to %d, as the one with %d had before", term.Token(), n+1, of)
+		}
+		if token > term.Token() {
+			t.Errorf("the leader with token %d has written over what the one with %d had written", term.Token(), token)
+		}
+		l.known[n+1] = term.Token()
+		l.mu.Unlock()
+	}
+}
+
+// last returns how far it was counted, as far as that was told.
+func (l *ledger) last() (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for m := range l.known {
+		n = max(n, m)
+	}
+	return n
 }
 
 func movesThroughFaults(t *testing.T, w *world, r *rand.Rand) {
@@ -32,9 +91,12 @@ func movesThroughFaults(t *testing.T, w *world, r *rand.Rand) {
 	names := []string{"a", "b", "c", "d"}
 	var all []*process
 	started := 0
+	kept := &ledger{known: make(map[int]uint64)}
 	begin := func() *process {
 		started++
 		p := w.process(fmt.Sprint("p", started), "a", "b", "c", "d")
+		p.early = ttl / 10 * time.Duration(r.IntN(199)-99) / 100 // the default margin covers it
+		p.works = func(ctx context.Context, term *elect.Term) { kept.keep(ctx, t, term) }
 		p.stop = p.run(election)
 		return p
 	}
@@ -75,7 +137,7 @@ func movesThroughFaults(t *testing.T, w *world, r *rand.Rand) {
 		i := r.IntN(len(all))
 		p, cluster := all[i], names[r.IntN(4)]
 		lasts := time.Duration(r.IntN(25)) * time.Second
-		switch r.IntN(6) {
+		switch r.IntN(7) {
 		case 0:
 			p.each(cluster, (*memory.Backend).Disconnect)
 		case 1:
@@ -97,6 +159,9 @@ func movesThroughFaults(t *testing.T, w *world, r *rand.Rand) {
 			all[i] = begin()
 		case 5:
 			w.c[cluster].Restart()
+		case 6:
+			p.each(cluster, func(b *memory.Backend) { b.Lag(lasts) })
+			time.AfterFunc(lasts, func() { p.each(cluster, func(b *memory.Backend) { b.Lag(0) }) })
 		}
 		time.Sleep(time.Duration(r.IntN(8000)) * time.Millisecond)
 	}
@@ -106,7 +171,7 @@ func movesThroughFaults(t *testing.T, w *world, r *rand.Rand) {
 	}
 	for _, p := range all {
 		for _, cluster := range names {
-			p.each(cluster, (*memory.Backend).Heal)
+			p.each(cluster, func(b *memory.Backend) { b.Heal(); b.Lag(0) })
 		}
 	}
 	op := w.process("last operator", names...)
@@ -140,5 +205,7 @@ func movesThroughFaults(t *testing.T, w *world, r *rand.Rand) {
 	if at := w.at(election); at != h.At {
 		t.Errorf("the election is led on %q, and lives on %s", at, h.At)
 	}
-	t.Logf("%d terms, %d processes", w.count(election), started)
+	n := kept.last()
+	w.until("leaders count on", 5*time.Minute, func() bool { return kept.last() > n })
+	t.Logf("%d terms, %d processes, %d writes", w.count(election), started, kept.last())
 }

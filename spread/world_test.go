@@ -78,10 +78,12 @@ type process struct {
 	w    *world
 	name string
 
-	trace   func(trace.Event)     // of its campaigns; may be nil
-	before  func(call, on string) // is called before calls of tapped sessions; may be nil
-	running sync.WaitGroup        // its campaigns
-	stop    func()                // ends them
+	trace   func(trace.Event)                  // of its campaigns; may be nil
+	early   time.Duration                      // how much shorter a TTL of the clusters' clocks is than one of its clock; longer below 0
+	works   func(context.Context, *elect.Term) // is called in each term; may be nil
+	before  func(call, on string)              // is called before calls of tapped sessions; may be nil
+	running sync.WaitGroup                     // its campaigns
+	stop    func()                             // ends them
 	killed  atomic.Bool
 
 	mu      sync.Mutex
@@ -113,6 +115,7 @@ func (p *process) open(url string) (backend.Backend, error) {
 	}
 	b := c.Client(p.name)
 	b.Delay(time.Millisecond, time.Millisecond)
+	b.Drift(float64(ttl) / float64(ttl-p.early))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.clients[name] = append(p.clients[name], b)
@@ -211,6 +214,9 @@ func (p *process) run(elections ...string) (stop func()) {
 			defer running.Done()
 			err := elect.New(p.For(name), name, &elect.Options{ID: p.name, Trace: p.trace}).Run(ctx, func(ctx context.Context, t *elect.Term) error {
 				p.w.began(p, name, t)
+				if p.works != nil {
+					p.works(ctx, t)
+				}
 				<-ctx.Done()
 				p.w.ended(name, t)
 				return nil
