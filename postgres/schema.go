@@ -30,7 +30,7 @@ var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,23}$`)
 
 func checkSchema(name string) error {
 	if !schemaName.MatchString(name) || strings.HasPrefix(name, "pg_") {
-		return fmt.Errorf("%w schema %q: use at most 24 lower-case letters, digits and underscores", backend.ErrInvalid, name)
+		return fmt.Errorf("%w schema %q: use at most 24 lower-case letters, digits and underscores, and not pg_ in front", backend.ErrInvalid, name)
 	}
 	return nil
 }
@@ -53,8 +53,16 @@ func schemaOf(name string, format, oldest int) (string, error) {
 	if err := checkSchema(name); err != nil {
 		return "", err
 	}
-	return strings.NewReplacer("@", quoted(name), "{schema}", name, "{format}", strconv.Itoa(format), "{oldest}", strconv.Itoa(oldest)).Replace(schemaSQL), nil
+	var functions []string
+	for _, f := range ofFunction.FindAllStringSubmatch(schemaSQL, -1) {
+		functions = append(functions, f[1])
+	}
+	return strings.NewReplacer("@", quoted(name), "{schema}", name, "{functions}", strings.Join(functions, ","),
+		"{format}", strconv.Itoa(format), "{oldest}", strconv.Itoa(oldest)).Replace(schemaSQL), nil
 }
+
+// ofFunction finds the names of the functions that the schema makes.
+var ofFunction = regexp.MustCompile(`FUNCTION @\.(\w+)\(`)
 
 // A Grant says what a role may do.
 type Grant string

@@ -14,7 +14,12 @@ BEGIN
   IF to_regnamespace('@') IS NULL THEN
     CREATE SCHEMA @; -- with IF NOT EXISTS it would need the right to make one also where there is one
   END IF;
-  IF to_regclass('@.meta') IS NULL THEN RETURN; END IF;
+  IF to_regclass('@.meta') IS NULL THEN
+    IF EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = to_regnamespace('@')) OR EXISTS (SELECT FROM pg_proc p WHERE p.pronamespace = to_regnamespace('@')) THEN
+      RAISE EXCEPTION 'succession: the schema {schema} has tables or functions of others: give the elections a schema of their own' USING ERRCODE = 'SU004';
+    END IF;
+    RETURN;
+  END IF;
   SELECT * INTO m FROM @.meta FOR UPDATE; -- nobody opens a session meanwhile
   IF m.format > {format} THEN
     RAISE EXCEPTION 'succession: the schema {schema} has format % already, which is newer than {format}', m.format;
@@ -162,12 +167,18 @@ END $$;
 CREATE OR REPLACE FUNCTION @.open(s uuid, t int, f int, OUT why text, OUT format int, OUT oldest int, OUT id uuid, OUT life text, OUT beat bigint, OUT top bigint, OUT clock bigint,
   OUT pid int, OUT lacks text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE longest int;
 BEGIN
   PERFORM @.writes();
   IF t NOT BETWEEN 100 AND 3600000 THEN RAISE EXCEPTION 'succession: no session has a session time of % ms', t USING ERRCODE = '22023'; END IF;
-  UPDATE @.meta m SET longest = t WHERE m.longest < t;
-  SELECT m.format, m.oldest, m.id INTO format, oldest, id FROM @.meta m FOR SHARE; -- it stays so until the session is there
-  IF f NOT BETWEEN oldest AND format THEN why := 'format'; RETURN; END IF;
+  -- Mostly here, as of two who have the lock below, and want more, each waits for the other.
+  UPDATE @.meta m SET longest = t WHERE m.longest < t AND f BETWEEN m.oldest AND m.format;
+  LOOP
+    SELECT m.format, m.oldest, m.id, m.longest INTO format, oldest, id, longest FROM @.meta m FOR SHARE; -- it stays so until the session is there
+    IF f NOT BETWEEN oldest AND format THEN why := 'format'; RETURN; END IF;
+    EXIT WHEN longest >= t;
+    UPDATE @.meta m SET longest = t; -- confirm has lowered it meanwhile
+  END LOOP;
   INSERT INTO @.session VALUES (s, t, @.era(), 1);
   INSERT INTO @.joiner VALUES (s);
   SELECT max(x.last) INTO top FROM @.stripe x;
@@ -491,7 +502,13 @@ BEGIN
   RETURN NULL;
 END $$;
 
-REVOKE ALL ON ALL FUNCTIONS IN SCHEMA @ FROM PUBLIC;
+DO $$
+DECLARE f regprocedure;
+BEGIN
+  FOR f IN SELECT p.oid FROM pg_proc p WHERE p.pronamespace = to_regnamespace('@') AND p.proname = ANY ('{{functions}}') LOOP
+    EXECUTE 'REVOKE ALL ON FUNCTION ' || f || ' FROM PUBLIC';
+  END LOOP;
+END $$;
 
 -- What locks tables is done once.
 DO $$ BEGIN

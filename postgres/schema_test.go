@@ -320,6 +320,73 @@ func TestSchemaOfAWord(t *testing.T) {
 	}
 }
 
+// A schema that has something else stays as it is: what is in it may be of an application.
+func TestSchemaOfAnApplication(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	run(t, addr, "CREATE ROLE anybody LOGIN")
+	for schema, has := range map[string]string{"used": "CREATE TABLE used.session (id uuid PRIMARY KEY)", "called": "CREATE FUNCTION called.f() RETURNS int LANGUAGE sql AS 'SELECT 1'"} {
+		run(t, addr, "CREATE SCHEMA "+schema+"; "+has)
+		if _, err := clientOf(t, addr, "postgres", schema).Session(t.Context()); !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), "a schema of their own") {
+			t.Errorf("%s: %v", schema, err)
+		}
+		if n := run(t, addr, "SELECT count(*) FROM pg_class WHERE relkind = 'r' AND relnamespace = '"+schema+"'::regnamespace AND relname <> 'session'"); n != "0" {
+			t.Errorf("%s has %s more tables", schema, n)
+		}
+	}
+	// What comes later stays as it is when the schema is made one of a newer format.
+	if err := postgres.EnsureSchema(t.Context(), configOf(t, addr), "shared_later"); err != nil {
+		t.Fatal(err)
+	}
+	run(t, addr, "CREATE FUNCTION shared_later.f() RETURNS int LANGUAGE sql AS 'SELECT 1'; UPDATE shared_later.meta SET format = 0")
+	if err := postgres.EnsureSchema(t.Context(), configOf(t, addr), "shared_later"); err != nil {
+		t.Fatal(err)
+	}
+	if got := run(t, addr, "SELECT has_function_privilege('anybody', 'shared_later.f()', 'EXECUTE')"); got != "t" {
+		t.Error("who may call a function of others was changed")
+	}
+	if got := run(t, addr, "SELECT coalesce(string_agg(p.proname, ','), '') FROM pg_proc p WHERE p.pronamespace = 'shared_later'::regnamespace AND p.proname <> 'f' AND has_function_privilege('anybody', p.oid, 'EXECUTE')"); got != "" {
+		t.Errorf("anybody may call %s", got)
+	}
+}
+
+// The longest session time that is kept is one of all sessions, also of one that is opened while the sessions before a failover are ended.
+func TestOpenBesideConfirm(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	if err := postgres.EnsureSchema(t.Context(), configOf(t, addr), "longest"); err != nil {
+		t.Fatal(err)
+	}
+	run(t, addr, "UPDATE longest.meta SET era = 'before', longest = 60000")
+	if got := run(t, addr, "SELECT why FROM longest.open(gen_random_uuid(), 70000, 99)"); got != "format" {
+		t.Errorf("a process of format 99 is told %q", got)
+	}
+	if got := run(t, addr, "SELECT longest FROM longest.meta"); got != "60000" {
+		t.Errorf("a process that may have no session has made the longest session time %s", got)
+	}
+	tx, err := connect(t, addr).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "SELECT longest.confirm(longest.life())"); err != nil {
+		t.Fatal(err)
+	}
+	opened := make(chan string, 1)
+	go func() {
+		opened <- run(t, addr, fmt.Sprintf("SELECT why FROM longest.open(gen_random_uuid(), 60000, %d)", postgres.Format))
+	}()
+	until(t, addr, "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'SELECT why FROM longest.open(%'")
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if why := <-opened; why != "" {
+		t.Errorf("no session: %s", why)
+	}
+	if got := run(t, addr, "SELECT longest FROM longest.meta"); got != "60000" {
+		t.Errorf("there is a session of 60000 ms, and the longest session time is %s", got)
+	}
+}
+
 // Why a server refuses to make the schema is told, also if that is before it has begun a transaction.
 func TestEnsureSchemaIsRefused(t *testing.T) {
 	t.Parallel()

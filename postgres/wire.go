@@ -72,6 +72,9 @@ type connecting struct{}
 // on: see [session.believe].
 func (w *wire) dial(ctx context.Context, told func(channel string)) (*conn, error) {
 	cfg, err := w.config()
+	if err != nil && w.opened.Load() { // a file that it reads is being replaced
+		return nil, fmt.Errorf("%w: %v", backend.ErrUnavailable, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -433,6 +436,7 @@ const (
 	stateDeposed       = "SU001"
 	stateIsolation     = "SU002"
 	stateReplica       = "SU003"
+	stateTaken         = "SU004"
 )
 
 // errNoSchema says that what the driver calls is not there.
@@ -460,6 +464,8 @@ func answered(ctx context.Context, err error) error {
 			return fmt.Errorf("%w database: %w", backend.ErrInvalid, pg)
 		case pg.Code == stateReplica:
 			return fmt.Errorf("%w setting: %w", backend.ErrInvalid, pg)
+		case pg.Code == stateTaken:
+			return fmt.Errorf("%w schema: %w", backend.ErrInvalid, pg)
 		case pg.Code == stateReadOnly, pg.Code == stateIdle, pg.Code == stateTooLong, len(pg.Code) != 5,
 			strings.Contains("08 40 53 54 55 57 58 XX", pg.Code[:2]):
 			return fmt.Errorf("%w: %w", backend.ErrUnavailable, pg)
