@@ -25,7 +25,8 @@
 //
 // Freshness (L2): there is one primary, and it answers all requests. If commits wait for a standby,
 // a member learns that it is first only together with a heartbeat. A deposed primary cannot commit
-// that, if it is as "What rests on what" says.
+// that, if it is as "What rests on what" says. It still answers those who only read, in a session that was opened there, as things were when it
+// was deposed, until the deadline of that session.
 //
 // Waiting (L3): each session has one connection, which listens. It also carries the heartbeats and,
 // if it is idle, most other requests; a process at rest needs no second one. A request whose answer was lost there is sent again over another:

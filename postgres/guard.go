@@ -11,9 +11,11 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// A Tx is a transaction of pgx, such as a pgx.Tx.
+// A Tx is a transaction of pgx, such as a pgx.Tx. A pool or a connection is none, as [Guard] would guard nothing there: so Commit, which is not
+// called, is in it.
 type Tx interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	Commit(ctx context.Context) error
 }
 
 // Guard makes tx fail at its commit if the member m does not lead its election then. If tx commits,

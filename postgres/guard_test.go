@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -498,5 +499,16 @@ func TestGuardUnderDepositions(t *testing.T) {
 				t.Error("nobody was deposed: the test shows nothing")
 			}
 		})
+	}
+}
+
+// What is no transaction is not guarded, so it does not compile. A pool has the methods of a connection.
+func TestTxIsATransaction(t *testing.T) {
+	tx := reflect.TypeFor[postgres.Tx]()
+	if !reflect.TypeFor[pgx.Tx]().Implements(tx) {
+		t.Error("a transaction of pgx is none")
+	}
+	if reflect.TypeFor[*pgx.Conn]().Implements(tx) {
+		t.Error("a connection is a transaction")
 	}
 }

@@ -49,7 +49,7 @@ var parameters = []string{"user", "service", "servicefile", "passfile", "sslmode
 //     have them.
 //
 // What the URL does not say is taken from the environment of PostgreSQL's own tools: PGHOST, PGUSER, PGDATABASE,
-// PGPASSFILE, PGSERVICE, PGSSLMODE and the others. If there are several hosts, the first one that
+// PGPASSFILE, PGSERVICE, PGSSLMODE and the others. A host without a port has 5432, whatever PGPORT is. If there are several hosts, the first one that
 // takes writes is used. All files are read for each connection, so they may be replaced while the
 // backend is open.
 //
@@ -136,7 +136,8 @@ func reason(err error) string {
 
 // New returns a backend for the database of cfg, which it copies. It does not block and does not
 // connect: the first Session does. cfg should come from [pgconn.ParseConfig], with
-// target_session_attrs=read-write if there are several hosts. o may be nil.
+// target_session_attrs=read-write if there are several hosts. Its password stays the same: the BeforeConnect of a pool is not called. A URL with
+// password-file reads a password that changes. o may be nil.
 func New(cfg *pgconn.Config, o *Options) (*Backend, error) {
 	return open(func() (*pgconn.Config, error) { return cfg.Copy(), nil }, o)
 }

@@ -5,6 +5,7 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -223,5 +224,56 @@ func TestLoginTakenAway(t *testing.T) {
 	}
 	if err := s.Err(); !errors.Is(err, backend.ErrSessionEnded) || !strings.Contains(err.Error(), "not permitted to log in") {
 		t.Errorf("the session has ended because of %v", err)
+	}
+}
+
+// A file that is read for each connection, and that is not whole for a moment, ends no session, and nobody who asks for one gives up.
+func TestServiceFileIsReplaced(t *testing.T) {
+	t.Parallel()
+	addr := sharedPostgres(t).Addrs()[0]
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "services")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	whole := fmt.Sprintf("[app]\nhost=%s\nport=%s\nuser=postgres\nsslmode=disable\napplication_name=replaced\n", host, port)
+	write(whole)
+	b, err := succession.Open("postgres:///postgres?service=app&servicefile=" + file + "&ttl=1m&connect=1s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("[app")
+	run(t, addr, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'replaced'")
+	put := func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := s.Put(ctx, coordtest.Name(t), nil, nil)
+		return err
+	}
+	if err := put(); !errors.Is(err, backend.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("while the file is not whole: %v", err)
+	}
+	if err := s.Err(); err != nil {
+		t.Fatalf("the session has ended: %v", err)
+	}
+	write(whole)
+	for end := time.Now().Add(30 * time.Second); ; {
+		if err = put(); err == nil || time.Now().After(end) {
+			break
+		}
+	}
+	if err != nil {
+		t.Errorf("when it is whole again: %v", err)
 	}
 }
