@@ -25,16 +25,13 @@ func (s *session) Free(ctx context.Context, items, claims string) (m backend.Mem
 		if m, at, err = im.line.member(at); err != nil {
 			return m, err
 		}
-		if !m.Pinned { // a candidate stands here, or has gone
-			stands, err := s.dir.stands(m)
-			if err != nil {
-				return m, err
-			}
-			if !stands {
-				continue
-			}
+		stands, err := s.dir.stands(m) // an operator may have removed an item
+		if err != nil {
+			return m, err
 		}
-		first = append(first, m)
+		if stands {
+			first = append(first, m)
+		}
 	}
 	m, free, err := kit.FirstFree(first, taken.members)
 	if err == nil && !free {
@@ -49,6 +46,10 @@ func (s *session) Claim(ctx context.Context, line, value, _ string, item backend
 	j := &joining{m: backend.Member{Line: line, Value: value, Shared: true}, served: make(chan struct{}), cancel: func() {}}
 	err := s.write(ctx, func(ctx context.Context, h *hold) error {
 		stands, err := s.dir.pinned(item)
+		if stands {
+			item.Pinned = true
+			stands, err = s.dir.stands(item)
+		}
 		if err != nil {
 			return err
 		}

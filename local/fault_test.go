@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/local"
@@ -470,5 +471,31 @@ func TestGuard(t *testing.T) {
 			t.Fatalf("round %d: version %d when the next led, %d later (%v)", i, before.Version, after.Version, err)
 		}
 		leave(t, s2, m)
+	}
+}
+
+// An item whose FIFO an operator has removed does not stand: nobody gets it.
+func TestRemovedItem(t *testing.T) {
+	dir := t.TempDir()
+	_, s := open(t, dir)
+	removed, err := s.Append(t.Context(), "items", "removed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := s.Append(t.Context(), "items", "next")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(fifo(dir, removed)); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := s.Free(t.Context(), "items", "claims"); err != nil || m != next {
+		t.Errorf("free is %+v, %v; want %+v", m, err, next)
+	}
+	if _, err := s.Claim(t.Context(), "claims", "\n"+kit.Subject(removed), "", removed); !errors.Is(err, backend.ErrTaken) {
+		t.Errorf("a claim of the removed item: %v", err)
+	}
+	if _, err := s.Claim(t.Context(), "claims", "\n"+kit.Subject(next), "", next); err != nil {
+		t.Errorf("a claim of the next one: %v", err)
 	}
 }

@@ -303,16 +303,15 @@ func (f *folder) close() error {
 // localFS are the file systems that only one machine can use at a time, by their magic number
 // (statfs(2), include/uapi/linux/magic.h, and the sources of those that are not in Linux). A
 // file system that is not listed is refused: two machines that share it could have two
-// leaders.
+// leaders. Nor are those on top of another one, which may be shared, listed, such as eCryptfs; an overlay has its upper layer on a local one.
 var localFS = []uint32{
 	unix.EXT4_SUPER_MAGIC, // and ext2, ext3
 	unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC, unix.NILFS_SUPER_MAGIC,
 	unix.REISERFS_SUPER_MAGIC, unix.TMPFS_MAGIC, unix.RAMFS_MAGIC, unix.OVERLAYFS_SUPER_MAGIC,
-	unix.ECRYPTFS_SUPER_MAGIC, unix.JFFS2_SUPER_MAGIC,
+	unix.JFFS2_SUPER_MAGIC,
 	0x24051905, // UBIFS
 	0x2fc12fc1, // ZFS
 	0x3153464a, // JFS
-	0x61756673, // aufs
 	0xca451a4e, // bcachefs
 }
 
