@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -667,6 +670,8 @@ func awaitLine(t *testing.T, s backend.Session, name string, n int) {
 func TestTokenSources(t *testing.T) {
 	c := newSecured(t)
 	good, bad := c.token(t, wide...).SecretID, rootToken[:35]+"6"
+	behind := httptest.NewServer(http.StripPrefix("/consul", httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: c.addr})))
+	defer behind.Close()
 	file := func(token string) string {
 		name := filepath.Join(t.TempDir(), "token")
 		if err := os.WriteFile(name, []byte(token+"\n"), 0o600); err != nil {
@@ -690,13 +695,15 @@ func TestTokenSources(t *testing.T) {
 		{"the URL before the environment", "&token-env=TEST_TOKEN",
 			map[string]string{"TEST_TOKEN": good, "CONSUL_HTTP_TOKEN": bad, "CONSUL_HTTP_TOKEN_FILE": file(bad)}, ""},
 		{"a file in the URL before the environment", "&token-file=" + file(good), map[string]string{"CONSUL_HTTP_TOKEN": bad}, ""},
+		{"behind a path", "&token-file=" + file(good), map[string]string{"CONSUL_HTTP_ADDR": behind.URL + "/consul"}, ""},
+		{"unknown token behind a path", "&token-file=" + file(bad), map[string]string{"CONSUL_HTTP_ADDR": behind.URL + "/consul"}, "ACL not found"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Setenv("CONSUL_HTTP_ADDR", c.addr)
 			for name, value := range tt.env {
 				t.Setenv(name, value)
 			}
-			t.Setenv("CONSUL_HTTP_ADDR", c.addr)
 			b, err := succession.Connect(within(t, time.Minute), "consul:///app?ttl=15s&connect=1m"+tt.query)
 			if err == nil {
 				err = sessionOf(t, b).Close(t.Context())

@@ -42,6 +42,8 @@ func agentConfig(u *coordinator.URL) (*api.Config, error) {
 		return nil, fmt.Errorf("%w URL %s: %s", backend.ErrInvalid, u, why)
 	}
 	switch {
+	case env != "" && u.Text("token-file", "") != "":
+		return invalid("both token-file and token-env: give one of them")
 	case env != "" && c.Token == "":
 		return invalid("the environment variable " + env + " that token-env names is empty")
 	case tls != "" && tls != "on":

@@ -80,7 +80,7 @@ func newClient(life context.Context, cfg *api.Config, o *Options, token *securit
 			own.HttpClient.Transport = d.noteAddress(own.HttpClient.Transport)
 		}
 		if token != nil {
-			own.HttpClient.Transport = authorized{own.HttpClient.Transport, token}
+			own.HttpClient.Transport = authorized{own.HttpClient.Transport, token, own.PathPrefix + "/v1/status/"}
 		}
 		own.HttpClient.Transport = certainly{consistently{bounded{leaving{own.HttpClient.Transport, last}}}, own.PathPrefix + "/v1/txn"}
 		*to = made

@@ -59,6 +59,7 @@ func (d *dialer) config() *api.Config {
 	}
 	if cfg.HttpClient != nil {
 		h := *cfg.HttpClient
+		h.Timeout = 0 // each request has a time of its own, and a query waits longer than most clients allow
 		if t, ok := h.Transport.(*http.Transport); ok {
 			h.Transport = t.Clone()
 		} else if h.Transport == nil {
@@ -75,6 +76,7 @@ func (d *dialer) prepare(t *http.Transport, own *api.Config, forRenewals, forQue
 	if d.cfg.HttpClient == nil && d.cfg.Transport == nil && !forQueries {
 		t.ForceAttemptHTTP2 = false
 	}
+	t.ResponseHeaderTimeout = 0 // each request has a time of its own
 	switch {
 	case d.names != nil && forRenewals:
 		t.DialContext = d.names.DialContext

@@ -25,7 +25,8 @@ type history struct {
 	mu     sync.Mutex
 	log    uint64 // the highest index that has been seen
 	keys   uint64 // the highest at which a key has changed
-	beside string // a key beside the last changed one, which does not exist
+	beside string // a key that does not exist, and that who may stand in a line may read
+	inLine bool   // that beside is in a line
 	reset  error  // for good, because it is not known how far the keys had really come
 
 	records map[string]uint64 // the index at which each election's record has last changed
@@ -34,14 +35,20 @@ type history struct {
 // maxRecords is how many elections' records are remembered.
 const maxRecords = 1 << 14
 
-// saw notes the index of a change of the key, or of a folder.
-func (h *history) saw(index uint64, key string) {
+// saw notes the index of a change of a key that is in a line, or of the folder of one.
+func (h *history) saw(index uint64, key string) { h.note(index, key, true) }
+
+// sawRecord notes the index of a change of a record.
+func (h *history) sawRecord(index uint64, key string) { h.note(index, key, false) }
+
+// note notes an index. Who stands in a line may read all that is in it, and of records, such as the history of an election, perhaps no key beside.
+func (h *history) note(index uint64, key string, inLine bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if index > h.keys {
-		h.keys, h.beside = index, strings.TrimSuffix(key, "/")+"/~" // no name has a tilde
+	if inLine || !h.inLine {
+		h.beside, h.inLine = strings.TrimSuffix(key, "/")+"/~", inLine // no name has a tilde
 	}
-	h.log = max(h.log, index)
+	h.keys, h.log = max(h.keys, index), max(h.log, index)
 }
 
 // reached checks that the log, which has just reached index, has not gone back.

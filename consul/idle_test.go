@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/consul/api"
+
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/consul"
 	"github.com/succession-dev/succession/elect"
@@ -125,5 +127,44 @@ func TestIdleWaiter(t *testing.T) {
 		sum, perMinute("renewal"), perMinute("query"), perMinute("read"))
 	if len(counts) != len(kinds) && !watch.NotJudged(ttl/3, "requests: %v", counts) {
 		t.Errorf("there were other requests: %v", counts)
+	}
+}
+
+// A query waits for as long as it is to, whatever limit the application has for its own requests.
+func TestTimeoutOfTheClient(t *testing.T) {
+	t.Parallel()
+	addr, name := server(t), coordtest.Name(t)
+	const limit = time.Second
+	for what, cfg := range map[string]*api.Config{
+		"client":    {Address: addr, HttpClient: &http.Client{Timeout: limit}},
+		"transport": {Address: addr, Transport: &http.Transport{ResponseHeaderTimeout: limit}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			name := name + what
+			b := openWith(t, cfg, nil)
+			ended := make(chan error, 10)
+			consul.Tap(b, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+				resp, err := next.RoundTrip(req)
+				if kindOf(req) == "query" {
+					ended <- err
+				}
+				return resp, err
+			})
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			s, m := sessionOf(t, b), join(t, session(t, addr, nil), name, "")
+			gone := make(chan error, 1)
+			go func() { gone <- s.Gone(ctx, m) }()
+			select {
+			case err := <-ended:
+				t.Errorf("a query has ended: %v", err)
+			case err := <-gone:
+				t.Errorf("who waits was told: %v", err)
+			case <-time.After(2 * limit):
+			}
+			cancel()
+			<-gone
+		})
 	}
 }

@@ -63,6 +63,9 @@ func optionsOf(u *coordinator.URL) (*Options, error) {
 	if err == nil && agentNode != "" && !o.AgentNode {
 		err = fmt.Errorf("%w URL %s: the only value of parameter agent-node is on", backend.ErrInvalid, u)
 	}
+	if err == nil && o.AgentNode && u.Text("node", "") != "" {
+		err = fmt.Errorf("%w URL %s: with agent-node=on the sessions are on the agent's node; leave out node", backend.ErrInvalid, u)
+	}
 	return o, err
 }
 
@@ -88,6 +91,7 @@ var _ backend.Backend = (*Backend)(nil)
 // the transport, because the backend needs several that do not disturb each other. Its copies ping
 // HTTP/2 connections every sixth of the TTL, unless the transport says otherwise. A http.Client
 // with a RoundTripper of another type is used as it is: it must itself notice silent connections.
+// Each request has a time limit of its own: the Timeout of a http.Client and the ResponseHeaderTimeout of a transport do not count, and
 // WaitTime of cfg must be zero.
 func New(cfg *api.Config, o *Options) (*Backend, error) { return open(cfg, o, nil) }
 

@@ -36,6 +36,8 @@ func TestOpenRefuses(t *testing.T) {
 		{"consul://" + addr + "?token-file=/no/such/file", "/no/such/file", backend.ErrInvalid},
 		{"consul://" + addr + "?tls=yes", "tls", backend.ErrInvalid},
 		{"consul://" + addr + "?agent-node=yes", "agent-node", backend.ErrInvalid},
+		{"consul://" + addr + "?agent-node=on&node=mine", "leave out node", backend.ErrInvalid},
+		{"consul://" + addr + "?token-file=/no/such&token-env=HOME", "give one of them", backend.ErrInvalid},
 		{"consul://" + addr + "?ca-file=/no/such/file", "/no/such/file", backend.ErrInvalid},
 		{"consul://" + addr + "?namespace=x", "Enterprise", backend.ErrInvalid},
 	}

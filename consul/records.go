@@ -60,7 +60,7 @@ func (s *session) get(ctx context.Context, name string) (backend.Record, uint64,
 	if err != nil {
 		return backend.Record{}, 0, err
 	}
-	s.b.history.saw(index, s.b.o.key(name))
+	s.b.history.sawRecord(index, s.b.o.key(name))
 	return r, index, nil
 }
 
@@ -79,7 +79,7 @@ func (s *session) Put(ctx context.Context, name string, value []byte, cond *back
 	case p == nil:
 		return 0, s.b.c.strange("an answer to a write without its result")
 	}
-	s.b.history.saw(p.ModifyIndex, key)
+	s.b.history.sawRecord(p.ModifyIndex, key)
 	return versionOf(p), nil
 }
 

@@ -516,3 +516,39 @@ func TestRequestsAfterMove(t *testing.T) {
 		})
 	}
 }
+
+// A session that is destroyed while members are being moved to it leaves none of them standing.
+func TestDestroyedWhileMembersMove(t *testing.T) {
+	t.Parallel()
+	addr, name := server(t), coordtest.Name(t)
+	var hold atomic.Bool
+	moving, release := make(chan struct{}), make(chan struct{})
+	b := ledBy(t, addr, time.Minute, "first", func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if kindOf(req) == "PUT /v1/txn" && hold.CompareAndSwap(true, false) {
+			close(moving)
+			<-release
+		}
+		return next.RoundTrip(req)
+	})
+	s := sessionOf(t, b)
+	join(t, s, name, "")
+	hold.Store(true)
+	b.leader.Store("second")
+	renewed := make(chan error, 1)
+	go func() { renewed <- consul.Renew(s) }()
+	<-moving
+	if _, err := admin(t, addr).Session().Destroy(consul.SessionID(s), nil); err != nil {
+		t.Fatal(err)
+	}
+	close(release)
+	<-renewed
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if s.Err() == nil {
+		t.Fatal("the session lives")
+	}
+	if left := members(t, addr, name); len(left) > 0 {
+		t.Errorf("after Close %q stand", left)
+	}
+}

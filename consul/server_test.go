@@ -15,6 +15,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/consul"
 	"github.com/succession-dev/succession/internal/calm"
+	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
@@ -178,6 +179,21 @@ func TestServerRestoresSnapshot(t *testing.T) {
 		if _, err := bb.Session(t.Context()); !errors.Is(err, backend.ErrReset) {
 			t.Errorf("Session returned %v, want ErrReset", err)
 		}
+	}
+}
+
+// Whether the keys have gone back is asked by a key that who may only use one election may read.
+func TestWhatARestoreIsAskedBy(t *testing.T) {
+	t.Parallel()
+	addr, name := server(t), coordtest.Name(t)
+	b := open(t, addr, nil)
+	s := sessionOf(t, b)
+	join(t, s, name, "")
+	if _, err := s.Put(t.Context(), name+naming.History, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if beside := consul.Beside(b); !strings.Contains(beside, name+"/") {
+		t.Errorf("it is asked by the key %s", beside)
 	}
 }
 

@@ -107,17 +107,18 @@ func (s *session) destroy(ctx context.Context) error {
 	known := s.known
 	s.mu.Unlock()
 	s.b.o.Logger.Info("session ended", "session", s.present().id, "why", s.Ended())
-	if known {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, 2*s.b.o.TTL)
 	defer cancel()
 	s.reletting <- struct{}{} // the goroutine that moves members has given up
 	wait, now := s.b.o.backoff(), s.present()
-	for {
+	all := append([]string{now.id}, now.old...) // in this order, so that a late move fails
+	if known {
+		all = now.old // members may not have been moved yet
+	}
+	for len(all) > 0 {
 		attempt, cancel := context.WithTimeout(ctx, s.b.o.attempt())
 		var err error
-		for _, id := range append([]string{now.id}, now.old...) { // in this order, so that a late move fails
+		for _, id := range all {
 			err = errors.Join(err, s.b.c.destroy(attempt, id))
 		}
 		cancel()
@@ -125,6 +126,7 @@ func (s *session) destroy(ctx context.Context) error {
 			return err
 		}
 	}
+	return nil
 }
 
 func (s *session) stands() string {

@@ -30,7 +30,8 @@ func tokenOf(cfg *api.Config) *security.Secret {
 // authorized adds the present ACL token to each request. The api package reads the token only once.
 type authorized struct {
 	http.RoundTripper
-	token *security.Secret
+	token  *security.Secret
+	status string // what the paths begin with that need no token, and so do not show whether it is accepted
 }
 
 // What an answer says about the token, for [security.Secret]. The caller of the request gets the
@@ -56,7 +57,7 @@ func accepted(req *http.Request, resp *http.Response) error {
 }
 
 func (t authorized) RoundTrip(req *http.Request) (resp *http.Response, err error) {
-	if strings.HasPrefix(req.URL.Path, "/v1/status/") { // these paths need no token
+	if strings.HasPrefix(req.URL.Path, t.status) {
 		return t.RoundTripper.RoundTrip(req)
 	}
 	err = t.token.Use(isRefused, func(token string) error {
