@@ -20,6 +20,10 @@ import (
 //
 // If the object is the record itself, each write has an entry of its own, which the write takes away.
 
+// manyListed is from how many entries of a guard list on those who list more take out now and then those whose members have gone. The next one
+// to lead does it, too, but a leader may stay for months, while others that guard something come and go behind it.
+const manyListed = 32
+
 // maxGuarded is how many objects are listed for a member, but for those that a write is on its way to.
 const maxGuarded = 8
 
@@ -269,8 +273,11 @@ func (s *session) enlist(ctx context.Context, m backend.Member, target string) (
 	settle = func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if mine != nil {
-			mine.pending[target]--
+		if mine == nil {
+			return
+		}
+		if mine.pending[target]--; mine.pending[target] == 0 {
+			delete(mine.pending, target)
 		}
 	}
 	if known {
@@ -283,9 +290,9 @@ func (s *session) enlist(ctx context.Context, m backend.Member, target string) (
 		relists, mine.guarded = s.relists, nil
 		s.mu.Unlock()
 	}
-	var now []string
+	var now, all []string
 	_, err = s.editRecord(ctx, m.Line, func(o *object) *patch {
-		all := o.list(guardsNote)
+		all = o.list(guardsNote)
 		var rest []string
 		now, rest = s.keepFew(m, mine, all)
 		if slices.Contains(all, entry(m.Key, target)) {
@@ -306,6 +313,10 @@ func (s *session) enlist(ctx context.Context, m backend.Member, target string) (
 			mine.guarded = now
 		}
 		s.mu.Unlock()
+	}
+	if n := len(all); n >= manyListed && n%8 == 0 {
+		others := slices.DeleteFunc(slices.Clone(all), func(e string) bool { key, _ := objectOf(e); return key == m.Key })
+		s.Go(func() { s.prune(m.Line, others) })
 	}
 	return settle, nil
 }

@@ -630,6 +630,47 @@ func TestDeletedUnseen(t *testing.T) {
 	}
 }
 
+// What is listed for members that have gone does not grow without end behind a leader that stays.
+func TestManyGuards(t *testing.T) {
+	t.Parallel()
+	k := sharedKubernetes(t)
+	admin, err := configOf(k, k.Addrs()[0], coordtest.KubernetesToken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	prefix := coordtest.Name(t)
+	of := newClient(t, k, kubernetes.Options{Prefix: prefix})
+	leader := of.live(t)
+	first(t, leader, join(t, leader, "e", "leader"))
+	const all = 80
+	last := of // closed when the next one has written
+	for range all {
+		c := newClient(t, k, kubernetes.Options{Prefix: prefix})
+		s := c.live(t)
+		m := join(t, s, "e", "another")
+		if _, err := s.Put(t.Context(), "note", nil, &backend.If{Version: backend.Any, Member: m}); err != nil {
+			t.Fatal(err)
+		}
+		if last != of {
+			last.Close()
+		}
+		last = c
+	}
+	// The last look that somebody has made may still be under way.
+	record, note := leases+"/"+kubernetes.RecordName(of.Backend, "e"), kubernetes.RecordName(of.Backend, "note")
+	n := all
+	for end := time.Now().Add(10 * time.Second); n >= all/2 && time.Now().Before(end); {
+		var text string
+		if err := do(t.Context(), admin, http.MethodGet, record, "", &text); err != nil {
+			t.Fatal(err)
+		}
+		n = strings.Count(text, note)
+	}
+	if n == 0 || n >= all/2 {
+		t.Errorf("%d writes are listed of %d members that have gone", n, all)
+	}
+}
+
 // A record that says nothing any more is deleted: that of a line whose members have left, that of a write that was refused, and one whose value was deleted.
 func TestEmptyRecords(t *testing.T) {
 	t.Parallel()

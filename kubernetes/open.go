@@ -121,11 +121,14 @@ func load(file, context string) (*rest.Config, string, error) {
 
 // New returns a backend for the API server of cfg, such as [rest.InClusterConfig] or controller-runtime's GetConfigOrDie return. It does
 // not block and does not connect: the first Session does. o may be nil. The limits of cfg on the rate of requests, and its Timeout, are
-// not used: a session must be renewed in time.
+// not used: a session must be renewed in time. Its Transport must be nil; WrapTransport and Dial may be set.
 func New(cfg *rest.Config, o *Options) (*Backend, error) {
 	o, err := o.filled()
 	if err != nil {
 		return nil, driver.Wrap("open", "", err)
+	}
+	if cfg.Transport != nil {
+		return nil, driver.Wrap("open", "", fmt.Errorf("%w: rest.Config.Transport is set, and a session needs connections of its own: use WrapTransport, or Dial", backend.ErrInvalid))
 	}
 	cfg = rest.CopyConfig(cfg)
 	cfg.UserAgent = cmp.Or(cfg.UserAgent, "succession")

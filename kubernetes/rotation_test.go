@@ -1,12 +1,14 @@
 package kubernetes
 
 import (
+	"context"
 	"crypto/tls"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -169,6 +171,15 @@ func TestClientCertificateRotation(t *testing.T) {
 // A session finds another API server behind the same address if the one that it is connected to answers, but cannot do anything.
 func TestSickServer(t *testing.T) {
 	t.Parallel()
+	for name, answers := range map[string]bool{"answers": true, "is silent": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sickServer(t, answers)
+		})
+	}
+}
+
+func sickServer(t *testing.T, answers bool) {
 	var sick atomic.Value // the address of the client's connection to a server that has lost its etcd
 	var at atomic.Value
 	s := httptest.NewUnstartedServer(keeper(func(w http.ResponseWriter, r *http.Request) bool {
@@ -176,7 +187,11 @@ func TestSickServer(t *testing.T) {
 		if sick.Load() != r.RemoteAddr {
 			return false
 		}
-		w.WriteHeader(http.StatusServiceUnavailable)
+		if answers {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		} else {
+			<-r.Context().Done() // it waits for its etcd, and answers pings
+		}
 		return true
 	}))
 	s.EnableHTTP2 = true
@@ -205,6 +220,48 @@ func TestSickServer(t *testing.T) {
 			}
 			return
 		}
+	}
+}
+
+// Requests that a webhook makes fail, while the session is renewed, end no connection.
+func TestWebhookFails(t *testing.T) {
+	t.Parallel()
+	var fails atomic.Bool
+	s := httptest.NewUnstartedServer(keeper(func(w http.ResponseWriter, r *http.Request) bool {
+		if !fails.Load() || r.Method != http.MethodPost {
+			return false
+		}
+		w.WriteHeader(http.StatusInternalServerError)
+		return true
+	}))
+	var connections atomic.Int64
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	defer s.Close()
+	const ttl = 4 * time.Second
+	b, err := New(&rest.Config{Host: s.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, &Options{Namespace: "default", TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	live, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := connections.Load()
+	fails.Store(true)
+	ctx, cancel := context.WithTimeout(t.Context(), ttl)
+	defer cancel()
+	if _, err := live.Join(ctx, "e", "", ""); err == nil {
+		t.Fatal("the webhook lets members be created")
+	}
+	if n := connections.Load(); n != before {
+		t.Errorf("%d more connections were made", n-before)
 	}
 }
 

@@ -19,9 +19,9 @@ import (
 // It is not client-go's own client: that one is shared by all of a process that have the same configuration, and limits the rate of
 // requests. A session needs a connection that it can give up in time.
 func newClient(cfg *rest.Config, o *Options) (*http.Client, *connections, error) {
-	d := &dialer{config: cfg, dial: cfg.Dial}
+	d := &dialer{config: cfg, dial: cfg.Dial, most: o.TTL / 2}
 	if d.dial == nil {
-		d.dial = (&net.Dialer{Timeout: o.TTL / 2}).DialContext
+		d.dial = (&net.Dialer{Timeout: d.most}).DialContext
 	}
 	conns := connrotation.NewDialer(d.dial)
 	d.dial = conns.DialContext
@@ -38,7 +38,7 @@ func newClient(cfg *rest.Config, o *Options) (*http.Client, *connections, error)
 		DialContext:         d.dial,
 		DialTLSContext:      d.dialTLS,
 		TLSClientConfig:     settings, // behind a proxy
-		TLSHandshakeTimeout: o.TTL / 2,
+		TLSHandshakeTimeout: d.most,
 		ForceAttemptHTTP2:   true,
 		MaxIdleConnsPerHost: 8,
 		// A connection that was cut silently is given up within half a session time.
@@ -82,8 +82,9 @@ func (c *connections) replace(since time.Time) {
 	}
 }
 
-// written notes the status of an answer to a write. An API server that has lost its etcd answers on, and there may be others at its address.
-func (c *connections) written(status int) {
+// renewed notes the status of the answer to a renewal of the session. An API server that has lost its etcd answers on, and there may be others
+// at its address. Other writes may fail for reasons of their own, such as a webhook.
+func (c *connections) renewed(status int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -92,6 +93,16 @@ func (c *connections) written(status int) {
 	case c.sick.IsZero():
 		c.sick = time.Now()
 	case time.Since(c.sick) > c.patience:
+		c.close()
+	}
+}
+
+// unanswered notes that a renewal that was sent then has had no answer in its time. The connection may be well, as the API server answers the pings on
+// it while it waits for its etcd.
+func (c *connections) unanswered(since time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed.Before(since) {
 		c.close()
 	}
 }
@@ -113,6 +124,7 @@ func (c *closer) CloseIdleConnections() { c.inner.CloseIdleConnections() }
 type dialer struct {
 	config *rest.Config
 	dial   func(ctx context.Context, network, addr string) (net.Conn, error)
+	most   time.Duration // how long making one may take
 }
 
 // tls reads the settings for a connection to a host.
@@ -134,7 +146,11 @@ func (d *dialer) tls(host string) (*tls.Config, error) {
 	return settings, nil
 }
 
+// dialTLS bounds itself: a transport goes on with a dial when the request has ended that wanted it, and its TLSHandshakeTimeout is not for
+// handshakes that it does not make.
 func (d *dialer) dialTLS(ctx context.Context, network, addr string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.most)
+	defer cancel()
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, err

@@ -31,10 +31,16 @@ type rankKey struct{}
 // ranked returns a context whose requests have the rank.
 func ranked(ctx context.Context, r rank) context.Context { return context.WithValue(ctx, rankKey{}, r) }
 
+// rankOf returns the rank of the requests of a context.
+func rankOf(ctx context.Context) rank {
+	r, _ := ctx.Value(rankKey{}).(rank)
+	return r
+}
+
 // take waits until a request may be sent. The caller calls give when it is answered.
 func (t turns) take(ctx context.Context) (give func(), err error) {
 	var beside chan struct{} // nil takes nothing
-	switch r, _ := ctx.Value(rankKey{}).(rank); r {
+	switch rankOf(ctx) {
 	case atOnce:
 		return func() {}, nil
 	case urgent:

@@ -35,6 +35,7 @@ type wire struct {
 	log   *slog.Logger
 
 	turns turns
+	soon  time.Duration // how long a renewal waits at most where the API server asks it to wait
 
 	// seen is the largest resource version that any answer has had. Lists are asked for that one or a later one, so that this process
 	// never sees an earlier state than it has seen before, whichever of several API servers answers.
@@ -69,7 +70,7 @@ func newWire(cfg *rest.Config, o *Options) (*wire, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w configuration: %w", backend.ErrInvalid, err)
 	}
-	return &wire{turns: newTurns(), granted: make(map[string]bool), refused: make(map[string]clock.Instant), said: make(map[string]bool),
+	return &wire{turns: newTurns(), soon: o.TTL / 10, granted: make(map[string]bool), refused: make(map[string]clock.Instant), said: make(map[string]bool),
 		log: o.Logger, http: client, conns: conns, base: base, where: o.Namespace, path: "/apis/" + apiVersion + "/namespaces/" + o.Namespace + "/" + resource}, nil
 }
 
@@ -125,13 +126,24 @@ func (s *status) err(code int) error {
 	case code == http.StatusGatewayTimeout && strings.Contains(s.Message, "Too large resource version"):
 		return fmt.Errorf("%w: %w: %w", errAhead, backend.ErrUnavailable, why)
 	case code == http.StatusUnauthorized:
-		return fmt.Errorf("%w: %w; the API server does not know these credentials", backend.ErrDenied, why)
-	case code == http.StatusForbidden: // the message names verb, resource and namespace
+		return fmt.Errorf("%w: %w; %w", backend.ErrDenied, why, errCredentials)
+	case code == http.StatusForbidden && lacks(s.Message): // the message names verb, resource and namespace
 		return fmt.Errorf("%w: %w; %s", backend.ErrDenied, why, kit.RightsHint)
+	case code == http.StatusForbidden:
+		return fmt.Errorf("%w: %w", backend.ErrDenied, why)
 	case code == http.StatusTooManyRequests || code >= 500:
 		return fmt.Errorf("%w: %w", backend.ErrUnavailable, why)
 	}
 	return fmt.Errorf("%w: %w", backend.ErrInvalid, why)
+}
+
+// errCredentials is why a request is refused whoever is to be asked whether it is allowed. An API server says so, too, while what knows the credentials
+// cannot be asked.
+var errCredentials = errors.New("the API server does not know these credentials")
+
+// lacks reports whether a refusal is for a missing right: "User NAME cannot VERB resource …".
+func lacks(message string) bool {
+	return strings.Contains(message, `User "`) && strings.Contains(message, " cannot ")
 }
 
 // strange says that an answer is not that of an API server.
@@ -190,8 +202,12 @@ func (w *wire) send(ctx context.Context, q request) (*http.Response, error) {
 	for again := false; ; {
 		began := time.Now()
 		resp, err := w.once(ctx, q, body)
-		if err == nil && q.method != http.MethodGet {
-			w.conns.written(resp.StatusCode)
+		switch {
+		case rankOf(ctx) != atOnce:
+		case err == nil:
+			w.conns.renewed(resp.StatusCode)
+		case errors.Is(ctx.Err(), context.DeadlineExceeded):
+			w.conns.unanswered(began)
 		}
 		switch {
 		case err != nil && busy != nil:
@@ -210,10 +226,17 @@ func (w *wire) send(ctx context.Context, q request) (*http.Response, error) {
 			// Not even a refusal: something else is at this address.
 			return nil, strange(fmt.Errorf("it says %s: %s", resp.Status, kit.Clip(string(answer))))
 		}
+		if resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusConflict {
+			w.grants(q.verb()) // who may not do it is not told that
+		}
 		switch {
 		case resp.StatusCode == http.StatusTooManyRequests:
 			busy = s.err(resp.StatusCode)
-			if err := backoff.Sleep(ctx, retryAfter(resp)); err != nil {
+			wait := retryAfter(resp)
+			if rankOf(ctx) == atOnce {
+				wait = min(wait, w.soon) // otherwise the session might end meanwhile
+			}
+			if err := backoff.Sleep(ctx, wait); err != nil {
 				return nil, fmt.Errorf("%w (before that: %v)", err, busy)
 			}
 		case resp.StatusCode == http.StatusUnauthorized && !again:
@@ -265,9 +288,8 @@ func (w *wire) passing(verb string, err error) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// "User NAME cannot VERB resource …", by which a right is missing, and what admission says that has just been started.
-	text := err.Error()
-	missing := strings.Contains(text, `User "`) && strings.Contains(text, " cannot ") || strings.Contains(text, "not yet ready to handle request")
+	text := err.Error() // the last is what admission says that has just been started
+	missing := lacks(text) || errors.Is(err, errCredentials) || strings.Contains(text, "not yet ready to handle request")
 	if !missing {
 		verb += ", by a policy" // what else is allowed with the verb says nothing of that
 	}

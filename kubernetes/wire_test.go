@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -18,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/internal/calm"
 )
 
@@ -208,13 +211,16 @@ func TestVerbs(t *testing.T) {
 
 // An API server that has just been started refuses what it allows. That ends nothing but what it never has allowed.
 func TestDeniedForAWhile(t *testing.T) {
-	var refuse atomic.Bool
+	var refuse, unknown atomic.Bool
 	var says atomic.Pointer[string]    // why it refuses all patches
 	var refusals, version atomic.Int64 // how many more it refuses; the newest version
 	cfg := fake(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path == "/version":
 			w.Write([]byte(`{"major":"1","minor":"37"}`))
+		case unknown.Load():
+			w.WriteHeader(http.StatusUnauthorized)
+			w.Write([]byte(`{"kind":"Status","code":401,"reason":"Unauthorized","message":"Unauthorized"}`))
 		case refuse.Load() || refusals.Add(-1) >= 0:
 			w.WriteHeader(http.StatusForbidden)
 			w.Write([]byte(`{"kind":"Status","code":403,"reason":"Forbidden","message":"leases.coordination.k8s.io is forbidden: User \"u\" cannot list resource \"leases\""}`))
@@ -275,6 +281,18 @@ func TestDeniedForAWhile(t *testing.T) {
 	if err := <-refreshed; err != nil {
 		t.Errorf("when it is ready: %v", err)
 	}
+	// So is one that cannot ask who the client is.
+	unknown.Store(true)
+	go func() { refreshed <- s.Refresh(t.Context()) }()
+	select {
+	case err := <-refreshed:
+		t.Fatalf("while it does not know the client: %v", err)
+	case <-time.After(time.Second):
+	}
+	unknown.Store(false)
+	if err := <-refreshed; err != nil || s.Err() != nil {
+		t.Errorf("when it knows the client again: %v, %v", err, s.Err())
+	}
 	// What a policy refuses stays refused, although the same verb is allowed elsewhere.
 	policy := `admission webhook "p" denied the request: this field cannot be changed`
 	says.Store(&policy)
@@ -297,6 +315,78 @@ func TestDeniedForAWhile(t *testing.T) {
 	}
 	if n := refusals.Load(); n > 0 {
 		t.Errorf("it was to be refused %d times more", n)
+	}
+}
+
+// Which rights are needed is said where one is missing, and not where something else is refused.
+func TestHintOnRights(t *testing.T) {
+	for message, hint := range map[string]bool{
+		`leases.coordination.k8s.io is forbidden: User "u" cannot list resource "leases" in API group "coordination.k8s.io" in the namespace "n"`: true,
+		`leases.coordination.k8s.io "x" is forbidden: exceeded quota: leases, requested: count/leases=1, used: 9, limited: 9`:                     false,
+		`admission webhook "p" denied the request: no`: false,
+		`leases.coordination.k8s.io "x" is forbidden: unable to create new content in namespace n because it is being terminated`: false,
+	} {
+		err := (&status{Kind: "Status", Code: http.StatusForbidden, Reason: "Forbidden", Message: message}).err(0)
+		if !errors.Is(err, backend.ErrDenied) || strings.Contains(err.Error(), kit.RightsHint) != hint {
+			t.Errorf("%s: %v", message, err)
+		}
+	}
+}
+
+// Who is told that there is no such object may do what was asked, as after a success: a refusal from before is forgotten.
+func TestMissingIsAllowed(t *testing.T) {
+	answers := []int{http.StatusForbidden, http.StatusNotFound}
+	cfg := fake(t, func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(answers[0])
+		_ = json.NewEncoder(w).Encode(status{Kind: "Status", Code: answers[0], Message: `User "u" cannot delete resource "leases"`})
+		answers = answers[1:]
+	})
+	b, err := New(cfg, &Options{Namespace: "default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	for range 2 {
+		_ = b.wire.remove(t.Context(), time.Minute, "x", "", "")
+	}
+	if _, still := b.wire.refused["delete"]; still || !b.wire.granted["delete"] {
+		t.Errorf("refused %v, granted %v", b.wire.refused, b.wire.granted)
+	}
+}
+
+// A transport that would not be used is refused.
+func TestTransportOfTheCaller(t *testing.T) {
+	if _, err := New(&rest.Config{Host: "https://h", Transport: http.DefaultTransport}, &Options{Namespace: "default"}); !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), "WrapTransport") {
+		t.Errorf("with a Transport: %v", err)
+	}
+}
+
+// A connection to what accepts it and says nothing is given up, although nobody waits for it any more.
+func TestSilentHandshake(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	const ttl = 2 * time.Second
+	b, err := New(&rest.Config{Host: "https://" + l.Addr().String(), TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, &Options{Namespace: "default", TTL: ttl, ConnectTimeout: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { _, err := b.Session(ctx); ended <- err }()
+	conn, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	cancel()
+	<-ended
+	_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
+	if _, err := io.Copy(io.Discard, conn); err != nil {
+		t.Errorf("the connection is not closed: %v", err)
 	}
 }
 

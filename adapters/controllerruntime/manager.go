@@ -67,13 +67,13 @@ func NewManager(config *rest.Config, o manager.Options, eo *elect.Options) (mana
 		elects = config
 	}
 	o.LeaderElection = false
-	m, err := manager.New(config, o)
+	b, err := kubernetes.New(elects, &ko) // which listens nowhere yet, as a manager does
 	if err != nil {
 		return nil, err
 	}
-	b, err := kubernetes.New(elects, &ko)
+	m, err := manager.New(config, o)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, b.Close())
 	}
 	var election elect.Options
 	if eo != nil {
