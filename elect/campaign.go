@@ -117,6 +117,11 @@ func (e *Election) tellRetrying(err error) {
 // attempt joins the line once, and waits until its member leads or something goes wrong.
 // If it fails, or what is told of it panics, its member has left the line, or leaves it as soon as possible.
 func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff, once bool) (*Term, error) {
+	if !once {
+		if err := e.stayOut(ctx); err != nil {
+			return nil, err
+		}
+	}
 	s, err := e.b.Session(ctx)
 	if err != nil {
 		return nil, err
@@ -327,6 +332,7 @@ func (st *standing) leave(ctx context.Context) {
 func (st *standing) leaveWithin(bounded context.Context, worked time.Duration) error {
 	e, s, m := st.e, st.s, st.m
 	err := again.Leave(bounded, s, m, e.o.Logger)
+	st.noteUnready()
 	if st.stop != nil {
 		st.stop()
 	}

@@ -98,6 +98,7 @@ type Election struct {
 	telling   bool            // a goroutine calls turns
 	listeners []*listener     // never changed in place
 	newest    <-chan struct{} // Done of the session that was used last; for Trace alone
+	unready   time.Time       // when a member has left that was not ready
 }
 
 // New returns a handle on the election with the given name on b. It does not block and

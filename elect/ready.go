@@ -104,3 +104,25 @@ func (t *Term) watchReady(ctx context.Context) {
 		return false, t.st.await(ctx, v)
 	})
 }
+
+// noteUnready notes that the member has left, if it was not ready.
+func (st *standing) noteUnready() {
+	if _, why := st.ready.now(); why == nil {
+		return
+	}
+	st.e.mu.Lock()
+	defer st.e.mu.Unlock()
+	st.e.unready = time.Now()
+}
+
+// stayOut waits until those behind a member that has left, and was not ready, have had time to lead. They look at their line at once, and
+// would give way to one that has joined again and comes before them, and that has not yet said that it is not ready.
+func (e *Election) stayOut(ctx context.Context) error {
+	e.mu.Lock()
+	rest := time.Until(e.unready.Add(news))
+	e.mu.Unlock()
+	if rest <= 0 {
+		return nil
+	}
+	return backoff.Sleep(ctx, rest)
+}

@@ -3,6 +3,7 @@ package simulation
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
@@ -118,7 +119,15 @@ func (w *world) aborted(e *election) bool { return w.header(w.sides[newSide], e)
 // mayRejoin reports whether a composite may have given its place up: the election has
 // moved, or there was no place to be had on the new side in time.
 func (w *world) mayRejoin(c *candidate) bool {
-	return c.client.mode == Both && (w.home(c.e).nth == newSide || w.standing(c.e, New) || c.client.troubled())
+	return c.client.mode == Both && (w.home(c.e).nth == newSide || w.standing(c.e, New) || w.left(c.e, New) || c.client.troubled())
+}
+
+// left reports whether the member of a candidate in the mode stands on the new coordinator, also where its process has crashed.
+func (w *world) left(e *election, mode Mode) bool {
+	return slices.ContainsFunc(w.sides[newSide].c.Members(e.name), func(m backend.Member) bool {
+		id, _ := owner(m)
+		return slices.ContainsFunc(w.candidates, func(c *candidate) bool { return c.name == id && c.client.mode == mode })
+	})
 }
 
 // mayLeadMoving reports whether a candidate leads when it is its turn.
