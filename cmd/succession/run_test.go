@@ -365,6 +365,7 @@ func TestWhatTheCommandLeavesBehindIsStoppedFirst(t *testing.T) {
 	const deaf = `sh -c 'trap "echo deaf" TERM; echo ready; while :; do sleep 0.01; done'`
 	byItself := func(_ *process, in io.Closer) { in.Close() }
 	term := func(p *process, _ io.Closer) { p.signal(syscall.SIGTERM) }
+	interrupt := func(p *process, _ io.Closer) { p.signal(syscall.SIGINT) }
 	resign := func(p *process, _ io.Closer) {
 		if code, _, stderr := result(p.t, "--url", url, "resign", "reports"); code != 0 {
 			p.t.Errorf("resign: exit code %d, %s", code, stderr)
@@ -381,6 +382,7 @@ func TestWhatTheCommandLeavesBehindIsStoppedFirst(t *testing.T) {
 		{"it has to be killed", "3s", "setsid " + deaf, byItself, "deaf", 3, []string{"ended", "killing", "resigned"}},
 		{"it stops with the command", "1m", "setsid " + stops, term, "stopped", 3, []string{"interrupted", "ended", "resigned"}},
 		{"it stops at a loss", "1m", "setsid " + stops, resign, "stopped", ui.ExitLost, []string{"lost", "ended", "resigned"}},
+		{"it has got INT alone", "1m", stops, interrupt, "stopped", 130, []string{"interrupted", "ended", "resigned"}},
 		{"it was told with the command", "3s", deaf, term, "deaf", 3, []string{"interrupted", "ended", "killing", "resigned"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

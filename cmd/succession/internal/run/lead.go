@@ -319,11 +319,9 @@ func (l *leading) guardDied() error {
 	return fmt.Errorf("the guard process was killed, and %s (pid %d) with it", l.what, l.c.Pid())
 }
 
-// sweep stops what the command left behind, in the same way as the command. Where its
-// process group was told to stop together with it, that is not told again: some
-// programs take a second TERM for impatience.
+// sweep stops what the command left behind, in the same way as the command.
 func (l *leading) sweep() {
-	l.c.Sweep(!l.told.IsZero() || l.leaving != nil)
+	l.c.Sweep()
 	if l.told.IsZero() { // otherwise the time of the KILL is set
 		l.told = time.Now()
 	}

@@ -287,9 +287,9 @@ func (c *Child) Stop(sig syscall.Signal) {
 	c.Signal(syscall.SIGCONT)
 }
 
-// Sweep sends TERM to what the command left behind when it ended. told says that the command's process
-// group has been told to end before, and is left out.
-func (c *Child) Sweep(told bool) { c.order(orderSweep, told) }
+// Sweep sends TERM to what the command left behind when it ended. If its process group got TERM together with it, that is left out: some
+// programs take a second TERM for impatience.
+func (c *Child) Sweep() { c.order(orderSweep) }
 
 // Until tells the guard at which instant of [Now] to kill the command and all that
 // it started, in place of what it was told before; 0 is never.

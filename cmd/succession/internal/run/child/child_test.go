@@ -102,7 +102,7 @@ func TestStatus(t *testing.T) {
 			}
 			// Orders come too late, and must do nothing.
 			c.Signal(syscall.SIGTERM)
-			c.Sweep(false)
+			c.Sweep()
 			c.Kill()
 		})
 	}

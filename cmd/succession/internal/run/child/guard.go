@@ -39,6 +39,7 @@ type guard struct {
 	alarm   *clock.Timer  // lasts as long as the process
 	pid     int           // of the command, which is also its process group
 	ended   bool          // the command has been reaped
+	termed  bool          // its process group has got TERM
 	until   time.Duration // when to kill unless told otherwise, as Now; 0 is never
 	expired bool          // the command is killed because that has come
 	killing bool
@@ -235,15 +236,15 @@ func (g *guard) late() bool { return g.until != 0 && Now() >= g.until }
 func (g *guard) obey(line string) {
 	var sig int
 	var until int64
-	var told bool
 	switch {
-	case scan(line, orderSweep, &told):
-		g.looked(g.leftBehind(syscall.SIGTERM, told)) // if that fails, KILL comes later
-		g.leftBehind(syscall.SIGCONT, told)
+	case line == orderSweep:
+		g.looked(g.leftBehind(syscall.SIGTERM, g.termed)) // if that fails, KILL comes later
+		g.leftBehind(syscall.SIGCONT, g.termed)
 	case scan(line, orderUntil, &until):
 		g.set(time.Duration(until))
 	case scan(line, orderSignal, &sig) && !g.ended:
 		g.signal(syscall.Signal(sig))
+		g.termed = g.termed || syscall.Signal(sig) == syscall.SIGTERM
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 const (
 	orderSignal = "signal %d\n" // a signal for the command's process group
 	orderUntil  = "until %d\n"  // the instant of Now at which to kill, in nanoseconds; 0 is never
-	orderSweep  = "sweep %t\n"  // TERM for what the command left behind; whether its process group was told before
+	orderSweep  = "sweep\n"     // TERM for what the command left behind
 
 	reportReady   = "ready\n"          // it waits for the first orderUntil to start the command
 	reportStarted = "started %d\n"     // the command's process id
