@@ -73,6 +73,7 @@ type process struct {
 type event struct {
 	Event, Election, ID, Cause, Behind, Signal, Address, URL, Hook string
 
+	Time      time.Time
 	Token     uint64
 	PID, Code int
 }

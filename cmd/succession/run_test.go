@@ -405,6 +405,89 @@ func TestWhatTheCommandLeavesBehindIsStoppedFirst(t *testing.T) {
 	}
 }
 
+// A line of --ready that takes no signal is not waited for: the process says that it is not ready, and ends when it is asked to.
+func TestReadyThatCannotBeKilled(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to become another user")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "pid")
+	cmd := command("--url", localURL(t), "run", "--ready", "echo $$ >"+file+"; exec setpriv --reuid=65534 --regid=65534 --clear-groups sleep 1000", "reports", "--", "true")
+	cmd.Path = "/usr/bin/setpriv"
+	cmd.Args = slices.Concat([]string{"setpriv", "--bounding-set=-kill", self}, cmd.Args[1:]) // as an ordinary user is
+	p := startCommand(t, cmd)
+	if e := p.event("not-ready"); !strings.Contains(e.Cause, "although it was killed") {
+		t.Errorf("%+v, want why it is not ready", e)
+	}
+	p.signal(syscall.SIGTERM)
+	p.exits(128 + int(syscall.SIGTERM))
+	p.rest()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Errorf("it has ended: %v", err)
+	}
+}
+
+// Whoever is not ready has not been elected, which scripts tell by the exit code. A conflict may have another one.
+func TestTryWhileNotReady(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"--try"}, {"--try", "-E", "7"}} {
+		code, _, stderr := result(t, slices.Concat([]string{"--url", localURL(t), "run"}, args, []string{"--ready", "echo no disk; false", "reports", "--", "true"})...)
+		want := ui.ExitTimeout
+		if len(args) > 1 {
+			want = 7
+		}
+		if code != want || !strings.Contains(stderr, "no disk") {
+			t.Errorf("%q: exit code %d, want %d; %s", args, code, want, stderr)
+		}
+	}
+}
+
+// Whoever waits in a paused election is told so: who has paused it stands in front, and is no candidate.
+func TestWaitingWhilePaused(t *testing.T) {
+	t.Parallel()
+	url := localURL(t)
+	if code, _, stderr := result(t, "--url", url, "pause", "reports"); code != 0 {
+		t.Fatalf("pause: exit code %d, %s", code, stderr)
+	}
+	p := start(t, "--url", url, "run", "reports", "--", "true")
+	if e := p.event("waiting"); !strings.Contains(e.Cause, "paused") || e.Behind == "" {
+		t.Errorf("%+v, want that somebody has paused the election", e)
+	}
+	p.signal(syscall.SIGTERM)
+	p.exits(128 + int(syscall.SIGTERM))
+	p.rest()
+}
+
+// A process that was not ready for its term leaves the others time to lead before it stands in line again.
+func TestRestartPauses(t *testing.T) {
+	t.Parallel()
+	url, busy := localURL(t), filepath.Join(t.TempDir(), "busy")
+	p := start(t, "--url", url, "run", "--restart", "--ready", "test ! -e "+busy, "reports", "--", "sh", "-c", "echo >"+busy+"; exec sleep 1000")
+	p.event("started")
+	next := start(t, "--url", url, "run", "reports", "--", "sleep", "1000")
+	left := p.event("resigned")
+	next.event("started")
+	if again := p.event("waiting"); again.Time.Sub(left.Time) < 400*time.Millisecond {
+		t.Errorf("it stands in line again after %v", again.Time.Sub(left.Time))
+	}
+	for _, p := range []*process{next, p} {
+		p.signal(syscall.SIGTERM)
+		p.rest()
+	}
+}
+
 // A command that somebody has stopped holds up the line, which is said, and hears
 // nevertheless that it is to end.
 func TestAStoppedCommandHearsThatItIsToEnd(t *testing.T) {

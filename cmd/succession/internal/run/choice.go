@@ -7,6 +7,8 @@ type choice struct {
 	ready    string // a line of shell
 	priority int
 	site     string
+
+	asking chan struct{} // closed when the last run of ready has ended; nil before the first
 }
 
 func (c *choice) flags(cmd *cobra.Command) {

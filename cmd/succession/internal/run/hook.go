@@ -26,7 +26,7 @@ const (
 	onLost    = "on-lost"
 )
 
-const shell = "/bin/sh"
+var shell = "/bin/sh" // a test may set it
 
 // A hook is one run of a hook.
 type hook struct {
@@ -47,7 +47,7 @@ func (h *hook) what() string { return "the hook " + h.name }
 
 // kept returns the error that the hook has kept the command from being started.
 func (h *hook) kept(command string) error {
-	return fmt.Errorf("%s was not started: %s: %w", command, h.what(), h.err)
+	return fmt.Errorf("%s was not started: %s: %v", command, h.what(), h.err) // an exit code in h.err would be one of the command
 }
 
 // fail reports why the hook failed. Only the first call counts.

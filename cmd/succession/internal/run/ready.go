@@ -18,24 +18,51 @@ import (
 )
 
 // options adds the choice to those of an election.
-func (c choice) options(o *elect.Options) {
+func (c *choice) options(o *elect.Options) {
 	o.Priority, o.Site = c.priority, c.site
 	if c.ready != "" {
 		o.Ready = c.ask
 	}
 }
 
+// lateEnd is how long after the end of its time a line that was killed may end.
+const lateEnd = 500 * time.Millisecond
+
 // ask runs the line of shell. It is not ready if that exits with another code than 0, or does not end in time. What the line
-// says last is the reason. What it has started in the background is killed.
-func (c choice) ask(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, "sh", "-c", c.ready)
+// says last is the reason. What it has started in the background is killed. A line that does not end when it is killed, as one that waits
+// for a disk or has become another user's, is left, and not run again before it has ended. One goroutine at a time may call ask.
+func (c *choice) ask(ctx context.Context) error {
+	select {
+	case <-c.asking:
+	default:
+		if c.asking != nil {
+			return errors.New("--ready has not ended since it was killed")
+		}
+	}
+	ended, over := make(chan error, 1), make(chan struct{})
+	c.asking = over
+	cmd := exec.CommandContext(ctx, shell, "-c", c.ready)
 	cmd.WaitDelay = 100 * time.Millisecond // what it has started in the background may hold its output open
-	var out tail
-	cmd.Stdout, cmd.Stderr = &out, &out
-	b, err := child.StartBeside(cmd)
-	if err == nil {
-		err = b.Wait()
-		b.Clear()
+	out := new(tail)
+	cmd.Stdout, cmd.Stderr = out, out
+	go func() {
+		b, err := child.StartBeside(cmd)
+		if err == nil {
+			err = b.Wait()
+			b.Clear()
+		}
+		close(over)
+		ended <- err
+	}()
+	var err error
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+		select {
+		case err = <-ended:
+		case <-time.After(lateEnd):
+			return errors.New("--ready has not ended in time, and goes on although it was killed")
+		}
 	}
 	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
 		return nil

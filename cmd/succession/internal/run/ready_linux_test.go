@@ -36,7 +36,7 @@ func TestReadyLeavesNothing(t *testing.T) {
 				}
 				said <- strings.TrimSpace(string(text))
 			}()
-			err := choice{ready: "sh -c 'sleep 1000; :' >/dev/null 2>&1 & echo $! >" + fifo + "; " + end}.ask(ctx)
+			err := (&choice{ready: "sh -c 'sleep 1000; :' >/dev/null 2>&1 & echo $! >" + fifo + "; " + end}).ask(ctx)
 			if (err == nil) != (end == "true") {
 				t.Errorf("%v", err)
 			}

@@ -4,9 +4,14 @@ package run
 
 import (
 	"context"
+	"errors"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 )
 
 func TestReadyIsALineOfShell(t *testing.T) {
@@ -17,7 +22,7 @@ func TestReadyIsALineOfShell(t *testing.T) {
 		"echo no disk >&2; exit 1":        "no disk",
 		"no-such-program-at-all":          "not found",
 	} {
-		err := choice{ready: line}.ask(t.Context())
+		err := (&choice{ready: line}).ask(t.Context())
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %q", line, err, want)
 		}
@@ -28,13 +33,13 @@ func TestReadyIsALineOfShell(t *testing.T) {
 		"printf 'password='; seq -s x 1000000; false":       "--ready: exit status 1",
 		"echo first; printf 'password='; seq -s x 9; false": "password=redacted",
 	} {
-		if err := (choice{ready: line}).ask(t.Context()); err == nil || err.Error() != want {
+		if err := (&choice{ready: line}).ask(t.Context()); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %q", line, err, want)
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := (choice{ready: "sleep 60 # hunter2"}).ask(ctx); err == nil || !strings.Contains(err.Error(), "in time") || strings.Contains(err.Error(), "hunter2") {
+	if err := (&choice{ready: "sleep 60 # hunter2"}).ask(ctx); err == nil || !strings.Contains(err.Error(), "in time") || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("one that does not end: %v", err)
 	}
 }
@@ -68,5 +73,23 @@ func TestReadyPublishesNoPassword(t *testing.T) {
 		if got := withoutSecrets(said); got != want {
 			t.Errorf("%s is published as %s; want %s", said, got, want)
 		}
+	}
+}
+
+// Without a shell nobody stands in line to find out that there is none; and where that goes meanwhile, the exit code is none of the command.
+func TestNoShell(t *testing.T) {
+	defer func(was string) { shell = was }(shell)
+	shell = "/no/such/shell"
+	for _, o := range []runOptions{{choice: choice{ready: "true"}}, {onElected: "true"}, {onLost: "true"}} {
+		if err := o.checkShell(); err == nil || !strings.Contains(err.Error(), shell) {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+	if err := new(runOptions).checkShell(); err != nil {
+		t.Errorf("where none is needed: %v", err)
+	}
+	h := &hook{name: onElected, err: startError(shell, &os.PathError{Op: "fork/exec", Path: shell, Err: syscall.ENOENT})}
+	if e := (*ui.ExitError)(nil); errors.As(h.kept("web"), &e) {
+		t.Errorf("a hook that was not started ends with %d", e.Code)
 	}
 }

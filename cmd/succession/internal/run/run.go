@@ -96,6 +96,9 @@ func (o *runOptions) missed(name string, waited time.Duration) error {
 // take waits for the right, or tries to get it.
 func (o *runOptions) take(ctx context.Context, b backend.Backend, name string, eo *elect.Options) (held, error) {
 	h, err := o.right.take(ctx, b, name, eo, o.try)
+	if o.try && errors.Is(err, elect.ErrNotReady) {
+		return h, ui.Exitf(o.codes.conflict, "not elected leader of %q: %w", name, err)
+	}
 	if o.right.missed != nil && slices.ContainsFunc(unavailable, func(u error) bool { return errors.Is(err, u) }) {
 		err = o.missed(name, 0)
 	}
@@ -244,6 +247,9 @@ func takesCommand(cmd *cobra.Command, g *connect.Flags, o *runOptions, alone fun
 		case o.wait == 0 && cmd.Flags().Changed("wait"):
 			o.try = true
 		}
+		if err := o.checkShell(); err != nil {
+			return err
+		}
 		if len(args) == 1 {
 			return alone(cmd, args[0])
 		}
@@ -255,6 +261,17 @@ func takesCommand(cmd *cobra.Command, g *connect.Flags, o *runOptions, alone fun
 	}
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return o.codes.or(run(cmd, args)) }
+}
+
+// checkShell fails if a flag needs a shell and there is none, before anybody stands in line.
+func (o *runOptions) checkShell() error {
+	if o.choice.ready == "" && o.onElected == "" && o.onLost == "" {
+		return nil
+	}
+	if _, err := exec.LookPath(shell); err != nil {
+		return fmt.Errorf("--ready, --%s and --%s are lines of shell, and this system has none: %w", onElected, onLost, err)
+	}
+	return nil
 }
 
 // lookPath finds the executable as execvp(3) does, before anybody stands in line

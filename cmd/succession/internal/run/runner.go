@@ -41,6 +41,7 @@ type runner struct {
 
 	since time.Time     // when it began to wait for its turn
 	grace time.Duration // for the present campaign and its term
+	ttl   time.Duration // of the session of that
 	after *after        // the hook of --on-lost, once it has begun in the term
 	led   bool          // it has led before
 	// leaving is the signal that asked this process to end, if one has.
@@ -104,6 +105,7 @@ func (r *runner) run() error {
 		r.server.follow(opened)
 	}
 	b := backend.For(opened, r.name)
+	starts := backoff.Backoff{Min: time.Second, Max: time.Minute}
 	for {
 		h, err := r.campaign(b)
 		if err != nil {
@@ -114,16 +116,36 @@ func (r *runner) run() error {
 			return r.left(err)
 		}
 		r.led = true
+		began := time.Now()
 		lost, err := r.lead(h)
 		if lost && r.o.restart && r.leaving == nil {
-			r.since = time.Now()
-			continue
+			err = r.pause(&starts, h.Check(), time.Since(began))
+			if err == nil {
+				r.since = time.Now()
+				continue
+			}
 		}
 		if cerr := opened.Close(); cerr != nil {
 			r.report.warn("closing", "the session could not be ended: "+cerr.Error(), cause(cerr))
 		}
 		return err
 	}
+}
+
+// pause waits before this process stands in line again, if it was not ready for its term: those behind it are to have time to lead, and
+// processes that cannot work must not take turns without end. See [elect.Election.Run]. A signal that asks this process to end ends the pause.
+func (r *runner) pause(starts *backoff.Backoff, why error, led time.Duration) error {
+	if led >= max(r.ttl, time.Second) {
+		starts.Reset()
+	}
+	if !errors.Is(why, elect.ErrNotReady) {
+		return nil
+	}
+	err := r.attend(context.Background(), func(ctx context.Context) error { return starts.After(ctx, why) })
+	if err != nil {
+		return r.left(err)
+	}
+	return nil
 }
 
 // connect opens the coordinator. While it cannot be reached, connect tries again, for as long as this process would wait
@@ -213,6 +235,7 @@ func (r *runner) campaign(b backend.Backend) (held, error) {
 		if err != nil {
 			return err
 		}
+		r.ttl = s.TTL()
 		if r.grace, err = graceFor(r.o.grace, s.TTL(), s.MaxMargin()); err != nil {
 			return err
 		}
@@ -289,6 +312,11 @@ func (r *runner) trace(b backend.Backend, ev trace.Event) {
 	case trace.Joined:
 		r.report.tell("READY=1") // it could take over; as /ready says
 	case trace.Waiting:
+		if ev.Err != nil { // what stands in front is a gate
+			r.report.say(message{slog.LevelInfo, "waiting", fmt.Sprintf("waiting for %q: %v by %%s", r.name, ev.Err), []slog.Attr{cause(ev.Err)},
+				func() string { return nameOf(b, ev.Ahead) }})
+			return
+		}
 		r.report.say(message{slog.LevelInfo, "waiting", fmt.Sprintf("waiting for %q behind %%s", r.name), nil,
 			func() string { return nameOf(b, ev.Ahead) }})
 	case trace.Elected:
