@@ -14,7 +14,8 @@ import (
 // [elect.Election.Run]: https://pkg.go.dev/github.com/succession-dev/succession/elect#Election.Run
 var (
 	// ErrSessionEnded is returned by every call on a session that has ended. Another
-	// one takes its place: see [Backend] Session.
+	// one takes its place: see [Backend] Session. Of the others, such an error matches at most ErrReset, ErrClosed and ErrUnavailable: why the
+	// session has ended says nothing of the call, which may have been carried out.
 	ErrSessionEnded = errors.New("session ended")
 
 	// ErrUnavailable says that the coordinator could not be reached, that it has no

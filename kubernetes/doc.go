@@ -41,7 +41,7 @@
 // of the line itself. If the
 // record lists a pin, nobody takes a member whose session has ended for one that is not pinned before it has stamped the record. Whoever claims an item stamps the item.
 //
-// A record that neither has a value nor lists anything is deleted. What is listed for a member that has gone with its session stays until the next one leads, or until many are listed, so the
+// A record that neither has a value nor lists anything is deleted. What is listed for a member that has gone with its session stays until the next one leads, or until the list has grown long, so the
 // record of an election that nobody uses any more may stay after that.
 //
 // # The deadline

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -20,9 +21,10 @@ import (
 //
 // If the object is the record itself, each write has an entry of its own, which the write takes away.
 
-// manyListed is from how many entries of a guard list on those who list more take out now and then those whose members have gone. The next one
-// to lead does it, too, but a leader may stay for months, while others that guard something come and go behind it.
-const manyListed = 32
+// grown reports whether who lists something in a guard list of n entries takes out those whose members have gone. The next one to lead does it, too, but
+// a leader may stay for months, while others that guard something come and go behind it. Each time the list has doubled a few do it, of whom some
+// may crash: so it costs an entry a few requests, however many of those listed stand.
+func grown(n int) bool { return n >= 32 && n-1<<(bits.Len(uint(n))-1) < 4 }
 
 // maxGuarded is how many objects are listed for a member, but for those that a write is on its way to.
 const maxGuarded = 8
@@ -314,7 +316,7 @@ func (s *session) enlist(ctx context.Context, m backend.Member, target string) (
 		}
 		s.mu.Unlock()
 	}
-	if n := len(all); n >= manyListed && n%8 == 0 {
+	if grown(len(all)) {
 		others := slices.DeleteFunc(slices.Clone(all), func(e string) bool { key, _ := objectOf(e); return key == m.Key })
 		s.Go(func() { s.prune(m.Line, others) })
 	}

@@ -79,7 +79,7 @@ func TestUndoRefused(t *testing.T) {
 	close(given)
 	select {
 	case <-s.Done():
-		if err := s.Err(); !errors.Is(err, backend.ErrDenied) || !strings.Contains(err.Error(), "member-") {
+		if err := s.Err(); !errors.Is(err, backend.ErrSessionEnded) || !strings.Contains(err.Error(), "member-") || !strings.Contains(err.Error(), backend.ErrDenied.Error()) {
 			t.Errorf("the session has ended: %v\nwant ErrDenied, and the member", err)
 		}
 	case <-time.After(time.Minute):

@@ -130,7 +130,7 @@ func TestBesideStuck(t *testing.T) {
 	x.write("pod_1", 15, true)
 	select {
 	case <-s.Done():
-		if err := s.Err(); !errors.Is(err, backend.ErrDenied) || !strings.Contains(err.Error(), m.Key) {
+		if err := s.Err(); !errors.Is(err, backend.ErrSessionEnded) || !strings.Contains(err.Error(), m.Key) || !strings.Contains(err.Error(), backend.ErrDenied.Error()) {
 			t.Errorf("the session has ended: %v\nwant ErrDenied, and the member", err)
 		}
 	case <-time.After(time.Minute):

@@ -47,6 +47,11 @@ func (s *session) Gone(ctx context.Context, _ backend.Member) error {
 
 var errRan = errors.New("it ran")
 
+// saysRan reports whether err is that of a session that has ended because of errRan.
+func saysRan(err error) bool {
+	return errors.Is(err, backend.ErrSessionEnded) && strings.Contains(err.Error(), errRan.Error())
+}
+
 func (s *session) Get(context.Context, string) (backend.Record, error) {
 	return backend.Record{Version: 1}, errRan
 }

@@ -2,7 +2,6 @@ package kit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -144,9 +143,7 @@ func (l *Life) End(why error) {
 	if l.rules.Ending != nil {
 		l.rules.Ending()
 	}
-	if !errors.Is(why, backend.ErrSessionEnded) {
-		why = fmt.Errorf("%w: %w", backend.ErrSessionEnded, why)
-	}
+	why = SessionEnded(why)
 	l.cancel(why)
 	l.TellEnd(l.sessions.Scheme.Wrap("session", "", why))
 	l.sessions.running.Go(l.release)
@@ -180,8 +177,7 @@ func (l *Life) notReleased(why error) error {
 	return fmt.Errorf("%w: what the session joined stands until %s: %w", backend.ErrUnavailable, l.rules.Stands(), why)
 }
 
-// Context returns the context of the session. It ends with the session; its cause wraps
-// [backend.ErrSessionEnded] and says why.
+// Context returns the context of the session. It ends with the session; its cause is a [SessionEnded].
 func (l *Life) Context() context.Context { return l.ctx }
 
 // Done returns a channel that is closed when the session has ended; see [backend.Session].

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
 )
 
@@ -145,6 +146,6 @@ func TestLookout(t *testing.T) {
 		s.End(context.Canceled)
 		come(t.Context(), "jobs", 1)
 		looking.Wait()
-		expect("jobs", 1, look{err: context.Canceled, after: 5 * time.Second})
+		expect("jobs", 1, look{err: backend.ErrSessionEnded, after: 5 * time.Second})
 	})
 }

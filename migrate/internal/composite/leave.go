@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
@@ -60,7 +61,7 @@ func (s *session) quit(ctx context.Context, c *candidacy) error {
 	default:
 		if err := s.notSealing(ctx, c); err != nil {
 			// The member may be the seal. If it is not, the end of its session takes it away.
-			err := fmt.Errorf("%w: its seal on %s may be under way, so the session had to end: %w", backend.ErrSessionEnded, s.route.From, err)
+			err := kit.SessionEnded(fmt.Errorf("its seal on %s may be under way, so the session had to end: %w", s.route.From, err))
 			s.end(err)
 			return err
 		}
@@ -114,7 +115,7 @@ func (s *session) quitSide(ctx context.Context, c *candidacy, sd protocol.Side) 
 }
 
 func (s *session) endNotGivenBack(err error) {
-	s.end(fmt.Errorf("%w: a member could not be given back: %w", backend.ErrSessionEnded, err))
+	s.end(kit.SessionEnded(fmt.Errorf("a member could not be given back: %w", err)))
 }
 
 // Pin makes a member permanent where it stands; see [backend.Session]. A candidacy that stands on one

@@ -190,7 +190,7 @@ func (s *session) use(sd protocol.Side) (backend.Session, error) {
 	if part == nil {
 		err := fmt.Errorf("%w: %s: %w", backend.ErrUnavailable, s.route.From, s.fromErr)
 		if s.needsFrom() {
-			err = fmt.Errorf("%w: %w", backend.ErrSessionEnded, err)
+			err = kit.SessionEnded(err)
 			s.end(err)
 		}
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/backend/kit/clock"
 	"github.com/succession-dev/succession/backend/kit/lease"
@@ -111,7 +112,7 @@ func (l *Link) Ended() error { return context.Cause(l.ctx) }
 // or received.
 func (l *Link) Kill(why error) {
 	l.mu.Lock()
-	l.cancel(fmt.Errorf("%w: %w", backend.ErrSessionEnded, why))
+	l.cancel(kit.SessionEnded(why))
 	l.Lease.End()
 	w := l.wire
 	l.ready = false
