@@ -122,16 +122,15 @@ func (r *runner) termEnds(t *elect.Term, why string) {
 	cmd := exec.Command(shell, "-c", r.o.onLost)
 	cmd.Env = append(r.environment(t), variable("SUCCESSION_REASON", ui.OneLine(why)))
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	b, err := child.StartBeside(cmd)
-	a := &after{hook: hook{name: onLost, limit: time.NewTimer(r.grace)}, b: b, done: make(chan error, 1)}
+	a := &after{hook: hook{name: onLost, limit: time.NewTimer(r.grace)}, started: make(chan struct{}), done: make(chan error, 1)}
 	r.after = a
-	if err != nil {
-		a.limit.Stop()
-		a.done <- err
-		return
-	}
 	go func() {
-		err := b.Wait()
+		var err error
+		a.b, err = child.StartBeside(cmd)
+		close(a.started)
+		if err == nil {
+			err = a.b.Wait()
+		}
 		a.limit.Stop() // the command may go on for longer
 		a.done <- err
 	}()
@@ -140,8 +139,15 @@ func (r *runner) termEnds(t *elect.Term, why string) {
 // An after is a run of the hook of --on-lost.
 type after struct {
 	hook
-	b    *child.Beside // as far as it could be started
-	done chan error
+	b       *child.Beside // as far as it could be started, once started is closed
+	started chan struct{}
+	done    chan error
+}
+
+// kill kills the hook. It waits until that has been started.
+func (a *after) kill() {
+	<-a.started
+	a.b.Kill()
 }
 
 // afterTerm waits for the hook of --on-lost, which begins now unless it has begun: when the term has ended by
@@ -173,13 +179,13 @@ func (r *runner) afterTerm(t *elect.Term) {
 			return
 		case <-a.limit.C:
 			a.fail(r.report, t, fmt.Errorf("it has not ended within %v (--grace)", r.grace))
-			a.b.Kill()
+			a.kill()
 		case sig := <-r.signals:
 			if !endsWaiting(sig) {
 				break
 			}
 			if r.leaving != nil {
-				a.b.Kill()
+				a.kill()
 			}
 			r.leaving = sig
 		}
