@@ -31,12 +31,15 @@ func itemInput(item *queue.Item) (*os.File, error) {
 }
 
 // confirm removes the item, whose command has ended with exit code 0. A signal does not keep it
-// from that, as the work is done; a second one does.
-func (r *runner) confirm(item *queue.Item) error {
+// from that, as the work is done; a second one does. After an error the item may have been removed nevertheless.
+func (r *runner) confirm(h *held) error {
+	item := h.item
+	h.item = nil // it is not to be called returned
 	done := func(context.Context) error { return item.Done(context.Background()) }
 	if err := r.attend(context.Background(), done); err != nil {
+		r.report.warn("unconfirmed", "it is not known whether the item is confirmed: "+err.Error(), token(h.Term), cause(err))
 		return r.left(r.o.unconfirmed(err))
 	}
-	r.report.info("confirmed", "confirmed the item", token(item.Term()))
+	r.report.info("confirmed", "confirmed the item", token(h.Term))
 	return nil
 }

@@ -85,10 +85,7 @@ func (r *runner) lead(h held) (lost bool, err error) {
 	case status.ExitCode() != 0:
 		return l.lost != nil, &ui.ExitError{Code: status.ExitCode()}
 	case h.item != nil:
-		if err = r.confirm(h.item); err == nil {
-			h.item = nil // it is not there to be returned
-		}
-		return l.lost != nil, err
+		return l.lost != nil, r.confirm(&h)
 	}
 	return l.lost != nil, nil
 }
