@@ -70,7 +70,7 @@ type runOptions struct {
 func (o *runOptions) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.id, "id", "", "who this process is (default host name, process id and a random suffix)")
-	f.DurationVar(&o.grace, "grace", 0, "time for CMD between TERM and KILL (default: a fifth of the session's time; 5s for local:)")
+	f.DurationVar(&o.grace, "grace", 0, "time for CMD between TERM and KILL after a loss (default: a fifth of the session's time; 5s for local:)")
 	f.Var(&o.log, "log", "form of the messages on standard error (default text at a terminal, else json)")
 	f.DurationVar(&o.connect, "connect-timeout", -1, "how long to wait for a coordinator that cannot be reached at the start; 0 exits at once (default: for ever)")
 	f.Lookup("connect-timeout").DefValue = "0s" // which is not shown: the text says it
