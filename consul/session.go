@@ -122,7 +122,7 @@ func (s *session) destroy(ctx context.Context) error {
 			err = errors.Join(err, s.b.c.destroy(attempt, id))
 		}
 		cancel()
-		if err == nil || wait.Sleep(ctx) != nil {
+		if err == nil || known || wait.Sleep(ctx) != nil {
 			return err
 		}
 	}

@@ -23,7 +23,7 @@ import (
 
 // grown reports whether who lists something in a guard list of n entries takes out those whose members have gone. The next one to lead does it, too, but
 // a leader may stay for months, while others that guard something come and go behind it. Each time the list has doubled a few do it, of whom some
-// may crash: so it costs an entry a few requests, however many of those listed stand.
+// may crash, and each once: so it costs an entry a few requests, however many of those listed stand.
 func grown(n int) bool { return n >= 32 && n-1<<(bits.Len(uint(n))-1) < 4 }
 
 // maxGuarded is how many objects are listed for a member, but for those that a write is on its way to.
@@ -316,9 +316,12 @@ func (s *session) enlist(ctx context.Context, m backend.Member, target string) (
 		}
 		s.mu.Unlock()
 	}
-	if grown(len(all)) {
+	if mine != nil && len(all) > mine.seen && grown(len(all)) {
 		others := slices.DeleteFunc(slices.Clone(all), func(e string) bool { key, _ := objectOf(e); return key == m.Key })
 		s.Go(func() { s.prune(m.Line, others) })
+	}
+	if mine != nil {
+		mine.seen = len(all)
 	}
 	return settle, nil
 }

@@ -32,6 +32,7 @@ type own struct {
 	listing sync.Mutex     // held while the record of the line is told what a write of its may reach
 	listed  bool           // the record of the line may list something for it
 	guarded []string       // objects that it is known to list
+	seen    int            // how much was listed when it was told last
 	pending map[string]int // objects that a guarded write may be on its way to
 }
 

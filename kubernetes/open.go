@@ -127,6 +127,9 @@ func New(cfg *rest.Config, o *Options) (*Backend, error) {
 	if err != nil {
 		return nil, driver.Wrap("open", "", err)
 	}
+	if cfg == nil {
+		return nil, driver.Wrap("open", "", fmt.Errorf("%w: no rest.Config", backend.ErrInvalid))
+	}
 	if cfg.Transport != nil {
 		return nil, driver.Wrap("open", "", fmt.Errorf("%w: rest.Config.Transport is set, and a session needs connections of its own: use WrapTransport, or Dial", backend.ErrInvalid))
 	}

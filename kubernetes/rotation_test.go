@@ -223,6 +223,40 @@ func sickServer(t *testing.T, answers bool) {
 	}
 }
 
+// So does one that opens a session.
+func TestSickServerAtFirst(t *testing.T) {
+	t.Parallel()
+	for name, answers := range map[string]bool{"answers": true, "is silent": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var sick atomic.Value // the address of the client's first connection
+			s := httptest.NewUnstartedServer(keeper(func(w http.ResponseWriter, r *http.Request) bool {
+				sick.CompareAndSwap(nil, r.RemoteAddr)
+				if sick.Load() != r.RemoteAddr || r.Method == http.MethodGet {
+					return false
+				}
+				if answers {
+					w.WriteHeader(http.StatusServiceUnavailable)
+				} else {
+					<-r.Context().Done()
+				}
+				return true
+			}))
+			s.EnableHTTP2 = true
+			s.StartTLS()
+			defer s.Close()
+			b, err := New(&rest.Config{Host: s.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, &Options{Namespace: "default", TTL: 4 * time.Second, ConnectTimeout: 6 * time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer b.Close()
+			if _, err := b.Session(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // Requests that a webhook makes fail, while the session is renewed, end no connection.
 func TestWebhookFails(t *testing.T) {
 	t.Parallel()

@@ -75,7 +75,7 @@ func (b *Backend) open(ctx context.Context) (kit.Session, error) {
 	o.Metadata.Annotations[ttlNote] = strconv.FormatInt(b.o.TTL.Milliseconds(), 10)
 	o.Spec = spec{HolderIdentity: holder(), LeaseDurationSeconds: int64((b.o.TTL + time.Second - 1) / time.Second), RenewTime: now()}
 	sent := clock.Now()
-	o, err := b.wire.create(ctx, b.o.ConnectTimeout/2, o)
+	o, err := b.wire.create(ranked(ctx, atOnce), b.o.ConnectTimeout/2, o)
 	if err != nil {
 		return nil, err
 	}

@@ -82,7 +82,7 @@ func (c *connections) replace(since time.Time) {
 	}
 }
 
-// renewed notes the status of the answer to a renewal of the session. An API server that has lost its etcd answers on, and there may be others
+// renewed notes the status of the answer to a renewal of the session, or to its beginning. An API server that has lost its etcd answers on, and there may be others
 // at its address. Other writes may fail for reasons of their own, such as a webhook.
 func (c *connections) renewed(status int) {
 	c.mu.Lock()

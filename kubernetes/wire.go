@@ -206,7 +206,7 @@ func (w *wire) send(ctx context.Context, q request) (*http.Response, error) {
 		case rankOf(ctx) != atOnce:
 		case err == nil:
 			w.conns.renewed(resp.StatusCode)
-		case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		case errors.Is(ctx.Err(), context.DeadlineExceeded) && time.Since(began) > w.soon: // otherwise it had no time
 			w.conns.unanswered(began)
 		}
 		switch {

@@ -16,7 +16,7 @@ BEGIN
   END IF;
   IF to_regclass('@.meta') IS NULL THEN
     IF EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = to_regnamespace('@')) OR EXISTS (SELECT FROM pg_proc p WHERE p.pronamespace = to_regnamespace('@')) THEN
-      RAISE EXCEPTION 'succession: the schema {schema} has tables or functions of others: give the elections a schema of their own' USING ERRCODE = 'SU004';
+      RAISE EXCEPTION 'succession: the schema {schema} has tables or functions that are no whole schema of this package: give the elections a schema of their own, or drop this one if nothing else uses it' USING ERRCODE = 'SU004';
     END IF;
     RETURN;
   END IF;
@@ -175,6 +175,7 @@ BEGIN
   UPDATE @.meta m SET longest = t WHERE m.longest < t AND f BETWEEN m.oldest AND m.format;
   LOOP
     SELECT m.format, m.oldest, m.id, m.longest INTO format, oldest, id, longest FROM @.meta m FOR SHARE; -- it stays so until the session is there
+    IF NOT FOUND THEN RAISE EXCEPTION 'succession: the schema {schema} is not whole: its table meta has no row'; END IF;
     IF f NOT BETWEEN oldest AND format THEN why := 'format'; RETURN; END IF;
     EXIT WHEN longest >= t;
     UPDATE @.meta m SET longest = t; -- confirm has lowered it meanwhile

@@ -357,6 +357,9 @@ func TestOpenBesideConfirm(t *testing.T) {
 	if err := postgres.EnsureSchema(t.Context(), configOf(t, addr), "longest"); err != nil {
 		t.Fatal(err)
 	}
+	if out, err := tryRun(t.Context(), configOf(t, addr), fmt.Sprintf("SET statement_timeout = '20s'; BEGIN; DELETE FROM longest.meta; SELECT longest.open(gen_random_uuid(), 60000, %d)", postgres.Format)); err == nil || !strings.Contains(err.Error(), "not whole") {
+		t.Errorf("without a row in meta: %q, %v", out, err)
+	}
 	run(t, addr, "UPDATE longest.meta SET era = 'before', longest = 60000")
 	if got := run(t, addr, "SELECT why FROM longest.open(gen_random_uuid(), 70000, 99)"); got != "format" {
 		t.Errorf("a process of format 99 is told %q", got)

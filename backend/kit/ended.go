@@ -13,6 +13,9 @@ func SessionEnded(why error) error {
 	if e, ok := why.(*ended); ok {
 		return e
 	}
+	if why == nil {
+		why = backend.ErrSessionEnded
+	}
 	return &ended{why}
 }
 

@@ -29,6 +29,9 @@ func TestSessionEnded(t *testing.T) {
 	if text := kit.SessionEnded(fmt.Errorf("%w: by an operator", backend.ErrSessionEnded)).Error(); text != "session ended: by an operator" {
 		t.Errorf("it says %q", text)
 	}
+	if text := kit.SessionEnded(nil).Error(); text != "session ended" {
+		t.Errorf("without a reason it says %q", text)
+	}
 	var as *backend.SealedError
 	if errors.As(kit.SessionEnded(&backend.SealedError{To: "x"}), &as) {
 		t.Error("it is a SealedError")

@@ -105,7 +105,7 @@ func (r *runner) run() error {
 		r.server.follow(opened)
 	}
 	b := backend.For(opened, r.name)
-	starts := backoff.Backoff{Min: time.Second, Max: time.Minute}
+	starts := backoff.Backoff{Min: 2 * time.Second, Max: time.Minute} // of which a pause takes half at least
 	for {
 		h, err := r.campaign(b)
 		if err != nil {
