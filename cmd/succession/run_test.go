@@ -604,6 +604,30 @@ func TestTheCommandBecomesAnotherUser(t *testing.T) {
 			t.Errorf("events %q, want %q", got, want)
 		}
 	})
+	t.Run("the guard is killed", func(t *testing.T) {
+		p, in := begin(t)
+		pid := p.event("started").PID
+		out, err := exec.Command("ps", "-o", "ppid=", "-p", strconv.Itoa(pid)).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		guard, err := strconv.Atoi(strings.TrimSpace(string(out)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Kill(guard, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		if e := p.event("refused"); e.PID != pid {
+			t.Errorf("%+v, want that process %d takes no signal", e, pid)
+		}
+		p.waits("while the command runs")
+		in.Close()
+		p.exits(ui.ExitFailed)
+		if got := p.rest(); slices.Contains(got, "refused") {
+			t.Errorf("events %q, want that it is said once", got)
+		}
+	})
 	t.Run("killed", func(t *testing.T) {
 		p, in := begin(t)
 		p.signal(syscall.SIGKILL)

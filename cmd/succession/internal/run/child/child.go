@@ -43,7 +43,7 @@ type Command struct {
 	// this process's group has not got (SIGTTIN, SIGTTOU). It must not block.
 	Stopped func(pid int, sig syscall.Signal)
 	// Refused, where it is not nil, is called once for each process of the command that the
-	// guard may not signal, as it has become another user's. Such a process runs on, and the
+	// guard, or this process once that was killed, may not signal, as it has become another user's. Such a process runs on, and the
 	// child is gone only when it has ended by itself. Refused must not block.
 	Refused func(pid int)
 	// Blind, where it is not nil, is called when what is to be killed could not be looked for, as err says. Until that
@@ -56,7 +56,8 @@ type Command struct {
 type Child struct {
 	pid     int
 	guard   *os.Process
-	born    uint64 // when the guard was, in ticks of the clock
+	born    uint64       // when the guard was, in ticks of the clock
+	refused map[int]bool // the processes that take no signal, once that was said
 	until   func() time.Duration
 	control *os.File
 	status  Status
@@ -144,7 +145,7 @@ func Start(c Command) (*Child, error) {
 	controlRead.Close()
 	reportsWrite.Close()
 
-	ch := &Child{control: control, until: c.Until, ended: make(chan struct{}), gone: make(chan struct{})}
+	ch := &Child{control: control, until: c.Until, refused: make(map[int]bool), ended: make(chan struct{}), gone: make(chan struct{})}
 	ch.guard, _ = os.FindProcess(guard) // it does not fail on Unix
 	lines := bufio.NewReader(reports)
 	if ch.born, err = startTime(guard); err != nil {
@@ -231,8 +232,8 @@ func (c *Child) follow(cmd Command, lines *bufio.Reader, reports io.Closer) {
 			close(c.ended)
 		} else if scan(line, reportStopped, &sig) && cmd.Stopped != nil {
 			cmd.Stopped(c.pid, syscall.Signal(sig))
-		} else if scan(line, reportRefused, &pid) && cmd.Refused != nil {
-			cmd.Refused(pid)
+		} else if scan(line, reportRefused, &pid) {
+			c.takesNoSignal(cmd, pid)
 		} else if scan(line, reportBlind, &why) && cmd.Blind != nil {
 			cmd.Blind(errors.New(why))
 		}
@@ -247,6 +248,14 @@ func (c *Child) follow(cmd Command, lines *bufio.Reader, reports io.Closer) {
 	close(c.gone)
 }
 
+// takesNoSignal says so of the process, once, to the caller of Start.
+func (c *Child) takesNoSignal(cmd Command, pid int) {
+	if cmd.Refused != nil && !c.refused[pid] {
+		c.refused[pid] = true
+		cmd.Refused(pid)
+	}
+}
+
 // bury waits for the end of the guard. What that has left, as it was killed, is killed.
 func (c *Child) bury(cmd Command) {
 	if state, err := c.guard.Wait(); err != nil || !state.Success() {
@@ -256,7 +265,7 @@ func (c *Child) bury(cmd Command) {
 				cmd.Blind(err)
 			}
 			blind = true
-		})
+		}, func(pid int) { c.takesNoSignal(cmd, pid) })
 	}
 	noFallBack() // nobody would reap what comes later
 }

@@ -54,21 +54,29 @@ func executable() (string, error) { return "/proc/self/exe", nil }
 
 // killLeft kills what a guard has left to this process when it died. born is when the guard
 // was born: killLeft takes the children of this process that are no older, and their
-// descendants. It blocks until none of them runs, and calls blind while it cannot tell.
-func killLeft(_ int, born uint64, blind func(error)) {
+// descendants. It blocks until none of them runs, calls blind while it cannot tell, and refused for one that takes no signal.
+func killLeft(_ int, born uint64, blind func(error), refused func(pid int)) {
 	for {
 		left, err := descendants(os.Getpid(), born)
+		reaped := false
 		for _, p := range left {
-			err = cmp.Or(err, unseen(p.signal(unix.SIGKILL)))
+			if pid, _ := unix.Wait4(p.pid, nil, unix.WNOHANG, nil); pid == p.pid {
+				reaped = true // what it has left is among this process's own now
+				continue
+			}
+			told := p.signal(unix.SIGKILL)
+			if told == unix.EPERM {
+				refused(p.pid)
+			}
+			err = cmp.Or(err, unseen(told))
 		}
-		switch {
-		case err != nil:
+		if err != nil {
 			blind(err)
-			time.Sleep(pollInterval)
-		case len(left) == 0:
+		} else if len(left) == 0 {
 			return
-		default:
-			unix.Wait4(left[0].pid, nil, 0, nil)
+		}
+		if !reaped {
+			time.Sleep(pollInterval)
 		}
 	}
 }

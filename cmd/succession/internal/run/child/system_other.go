@@ -33,9 +33,9 @@ func executable() (string, error) { return os.Executable() }
 func startTime(int) (uint64, error) { return 0, nil }
 
 // killLeft kills the process group that a guard has left.
-func killLeft(pgid int, _ uint64, _ func(error)) {
-	if pgid != 0 { // the guard has said that it has started the command
-		syscall.Kill(-pgid, syscall.SIGKILL)
+func killLeft(pgid int, _ uint64, _ func(error), refused func(pid int)) {
+	if pgid != 0 && syscall.Kill(-pgid, syscall.SIGKILL) == syscall.EPERM { // not 0: the guard has said that it has started the command
+		refused(pgid)
 	}
 }
 
