@@ -230,33 +230,17 @@ func (r *runner) campaign(b backend.Backend) (held, error) {
 	}
 	defer cancel()
 	var h held
-	err := r.attend(ctx, func(ctx context.Context) error {
-		s, err := r.session(ctx, b)
-		if err != nil {
-			return err
-		}
-		r.ttl = s.TTL()
-		if r.grace, err = graceFor(r.o.grace, s.TTL(), s.MaxMargin()); err != nil {
-			return err
-		}
-		o := &elect.Options{ID: r.o.id, Value: r.o.value, Trace: func(ev trace.Event) { r.trace(b, ev) }}
-		r.o.choice.options(o)
-		if r.server != nil {
-			o.Trace = trace.Tee(o.Trace, r.server.trace())
-		}
-		if s.TTL() > 0 {
-			o.Margin = r.grace
-		}
-		if naming.OfElection(r.name, naming.History) != "" {
-			o.History = r.o.history
-		}
-		if h, err = r.o.take(ctx, b, r.name, o); err == nil {
-			if r.server != nil {
-				r.server.term.Store(h.Term)
+	err := r.attend(ctx, func(ctx context.Context) (err error) {
+		for {
+			h, err = r.stand(ctx, b)
+			if r.o.grace != 0 || !errors.Is(err, backend.ErrInvalid) {
+				return err
 			}
-			r.report.info("elected", fmt.Sprintf("%s %q, token %d", r.o.right.won, r.name, h.Token()), token(h.Term))
+			// The default grace time may be too long for a session that came later, and has a shorter time.
+			if s, gone := r.session(ctx, b); gone != nil || s.TTL() == r.ttl {
+				return err
+			}
 		}
-		return err
 	})
 	if err != nil {
 		return held{}, err
@@ -273,6 +257,36 @@ func (r *runner) campaign(b backend.Backend) (held, error) {
 		return held{}, ui.Interrupted{Signal: r.leaving}
 	}
 	return h, nil
+}
+
+// stand stands in line, with a grace time for the session that there is.
+func (r *runner) stand(ctx context.Context, b backend.Backend) (h held, err error) {
+	s, err := r.session(ctx, b)
+	if err != nil {
+		return h, err
+	}
+	r.ttl = s.TTL()
+	if r.grace, err = graceFor(r.o.grace, s.TTL(), s.MaxMargin()); err != nil {
+		return h, err
+	}
+	o := &elect.Options{ID: r.o.id, Value: r.o.value, Trace: func(ev trace.Event) { r.trace(b, ev) }}
+	r.o.choice.options(o)
+	if r.server != nil {
+		o.Trace = trace.Tee(o.Trace, r.server.trace())
+	}
+	if s.TTL() > 0 {
+		o.Margin = r.grace
+	}
+	if naming.OfElection(r.name, naming.History) != "" {
+		o.History = r.o.history
+	}
+	if h, err = r.o.take(ctx, b, r.name, o); err == nil {
+		if r.server != nil {
+			r.server.term.Store(h.Term)
+		}
+		r.report.info("elected", fmt.Sprintf("%s %q, token %d", r.o.right.won, r.name, h.Token()), token(h.Term))
+	}
+	return h, err
 }
 
 // session returns the session. A runner that has led before waits for a coordinator that
