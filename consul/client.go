@@ -68,9 +68,9 @@ func newClient(life context.Context, cfg *api.Config, o *Options, token *securit
 					t.IdleConnTimeout = max(t.IdleConnTimeout, o.TTL)
 				}
 			case &c.urgent:
-				t.MaxConnsPerHost = cmp.Or(t.MaxConnsPerHost, maxUrgent)
+				t.MaxConnsPerHost = maxUrgent
 			case &c.calls:
-				t.MaxConnsPerHost = cmp.Or(t.MaxConnsPerHost, maxCalls)
+				t.MaxConnsPerHost = maxCalls
 			case &c.watches: // each query that waits has buffers of its own
 				last = new(atomic.Bool)
 				t.ReadBufferSize, t.WriteBufferSize = cmp.Or(t.ReadBufferSize, 1<<10), cmp.Or(t.WriteBufferSize, 1<<10)

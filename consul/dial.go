@@ -76,7 +76,8 @@ func (d *dialer) prepare(t *http.Transport, own *api.Config, forRenewals, forQue
 	if d.cfg.HttpClient == nil && d.cfg.Transport == nil && !forQueries {
 		t.ForceAttemptHTTP2 = false
 	}
-	t.ResponseHeaderTimeout = 0 // each request has a time of its own
+	// Each request has a time of its own. A query keeps its connection until it is over, so no other may have to wait for that; see [places].
+	t.ResponseHeaderTimeout, t.MaxConnsPerHost = 0, 0
 	switch {
 	case d.names != nil && forRenewals:
 		t.DialContext = d.names.DialContext

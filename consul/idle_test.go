@@ -168,3 +168,40 @@ func TestTimeoutOfTheClient(t *testing.T) {
 		})
 	}
 }
+
+// A transport of the application with few connections keeps no query waiting for another.
+func TestConnectionsOfTheTransport(t *testing.T) {
+	t.Parallel()
+	addr, name := server(t), coordtest.Name(t)
+	b := openWith(t, &api.Config{Address: addr, Transport: &http.Transport{MaxConnsPerHost: 1}}, nil)
+	asked := make(chan struct{}, 100)
+	consul.OnRequest(b, func(req *http.Request) {
+		if kindOf(req) == "query" {
+			asked <- struct{}{}
+		}
+	})
+	s, other := sessionOf(t, b), session(t, addr, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var stays, goes = make(chan error, 1), make(chan error, 1)
+	first, second := join(t, other, name+"-1", ""), join(t, other, name+"-2", "")
+	go func() { stays <- s.Gone(ctx, first) }()
+	<-asked
+	go func() { goes <- s.Gone(ctx, second) }()
+	<-asked
+	if err := other.Leave(t.Context(), second); err != nil {
+		t.Fatal(err)
+	}
+	watch := calm.Start(t)
+	select {
+	case err := <-goes:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-within(t, time.Minute).Done():
+		t.Error("who waits for the second member has not heard that it left")
+	}
+	watch.Within(4*time.Second, "to hear that the second member left")
+	cancel()
+	<-stays
+}

@@ -91,8 +91,8 @@ var _ backend.Backend = (*Backend)(nil)
 // the transport, because the backend needs several that do not disturb each other. Its copies ping
 // HTTP/2 connections every sixth of the TTL, unless the transport says otherwise. A http.Client
 // with a RoundTripper of another type is used as it is: it must itself notice silent connections.
-// Each request has a time limit of its own: the Timeout of a http.Client and the ResponseHeaderTimeout of a transport do not count, and
-// WaitTime of cfg must be zero.
+// Each request has a time limit of its own, and the backend limits its connections: the Timeout of a http.Client, and the
+// ResponseHeaderTimeout and MaxConnsPerHost of a transport, do not count, and WaitTime of cfg must be zero.
 func New(cfg *api.Config, o *Options) (*Backend, error) { return open(cfg, o, nil) }
 
 // open is New with the secret that is the token; nil means what cfg says.
