@@ -667,12 +667,21 @@ func awaitLine(t *testing.T, s backend.Session, name string, n int) {
 	}
 }
 
+// behindPath returns the address, with a path, of a proxy that stands in front of the agent.
+func behindPath(t *testing.T, addr string) string {
+	t.Helper()
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: addr})
+	proxy.Transport = newTransport(t)
+	s := httptest.NewServer(http.StripPrefix("/consul", proxy))
+	t.Cleanup(s.Close)
+	return s.URL + "/consul"
+}
+
 // A token can come from several sources, and one of them counts.
 func TestTokenSources(t *testing.T) {
 	c := newSecured(t)
 	good, bad := c.token(t, wide...).SecretID, rootToken[:35]+"6"
-	behind := httptest.NewServer(http.StripPrefix("/consul", httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: c.addr})))
-	defer behind.Close()
+	behind := behindPath(t, c.addr)
 	file := func(token string) string {
 		name := filepath.Join(t.TempDir(), "token")
 		if err := os.WriteFile(name, []byte(token+"\n"), 0o600); err != nil {
@@ -696,8 +705,8 @@ func TestTokenSources(t *testing.T) {
 		{"the URL before the environment", "&token-env=TEST_TOKEN",
 			map[string]string{"TEST_TOKEN": good, "CONSUL_HTTP_TOKEN": bad, "CONSUL_HTTP_TOKEN_FILE": file(bad)}, ""},
 		{"a file in the URL before the environment", "&token-file=" + file(good), map[string]string{"CONSUL_HTTP_TOKEN": bad}, ""},
-		{"behind a path", "&token-file=" + file(good), map[string]string{"CONSUL_HTTP_ADDR": behind.URL + "/consul"}, ""},
-		{"unknown token behind a path", "&token-file=" + file(bad), map[string]string{"CONSUL_HTTP_ADDR": behind.URL + "/consul"}, "ACL not found"},
+		{"behind a path", "&token-file=" + file(good), map[string]string{"CONSUL_HTTP_ADDR": behind}, ""},
+		{"unknown token behind a path", "&token-file=" + file(bad), map[string]string{"CONSUL_HTTP_ADDR": behind}, "ACL not found"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -727,6 +736,12 @@ func TestTokenSources(t *testing.T) {
 func TestTokenReplaced(t *testing.T) {
 	t.Parallel()
 	c := newSecured(t)
+	t.Run("at the agent", func(t *testing.T) { c.replaceToken(t, c.addr) })
+	t.Run("behind a path", func(t *testing.T) { c.replaceToken(t, behindPath(t, c.addr)) })
+}
+
+// replaceToken replaces the token of two sessions that talk to the agent at addr.
+func (c *secured) replaceToken(t *testing.T, addr string) {
 	file := filepath.Join(t.TempDir(), "token")
 	write := func(content string) {
 		t.Helper()
@@ -738,12 +753,7 @@ func TestTokenReplaced(t *testing.T) {
 	write(old.SecretID + "\n")
 	open := func() backend.Session {
 		t.Helper()
-		b, err := succession.Connect(t.Context(), "consul://"+c.addr+"/app?ttl=15s&connect=1m&token-file="+file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { b.Close() })
-		return sessionOf(t, b)
+		return sessionOf(t, openWith(t, &api.Config{Address: addr, TokenFile: file}, &consul.Options{TTL: c.ttl, Prefix: "app"}))
 	}
 	a, b := open(), open()
 	name := coordtest.Name(t)
@@ -768,6 +778,7 @@ func TestTokenReplaced(t *testing.T) {
 	works("while the file is written")
 	write(rootToken[:35] + "6")
 	works("when the file has a token that is unknown")
+	works("when a renewal has shown the unknown token")
 	now, later := c.token(t, wide...), c.token(t, wide...)
 	write(now.SecretID)
 	works("when the file has another one")
