@@ -41,10 +41,11 @@ type secured struct {
 	ttl  time.Duration // of sessions that are opened from now on
 }
 
-func newSecured(t *testing.T) *secured {
-	c := coordtest.NewConsul(t, &coordtest.ConsulOptions{Config: []string{
-		`acl{enabled=true default_policy="deny" tokens{initial_management="` + rootToken + `"}}`,
-	}})
+func newSecured(t *testing.T) *secured { return newSecuredWith(t, new(coordtest.ConsulOptions)) }
+
+func newSecuredWith(t *testing.T, o *coordtest.ConsulOptions) *secured {
+	o.Config = []string{`acl{enabled=true default_policy="deny" tokens{initial_management="` + rootToken + `"}}`}
+	c := coordtest.NewConsul(t, o)
 	addr := c.Addrs()[0]
 	root, err := api.NewClient(&api.Config{Address: addr, Token: rootToken, Transport: newTransport(t)})
 	if err != nil {

@@ -120,10 +120,3 @@ func Remembered(s backend.Session) (n int) {
 	}
 	return n
 }
-
-// Beside returns the key by which b asks whether the keys have gone back.
-func Beside(b *Backend) string {
-	b.history.mu.Lock()
-	defer b.history.mu.Unlock()
-	return b.history.beside
-}

@@ -418,7 +418,7 @@ func TestRestoreMakesAheadReadTheLine(t *testing.T) {
 	if p, err := s.Ahead(t.Context(), stays); err != nil || p.Ahead != left {
 		t.Fatalf("the second stands at %+v, %v", p, err)
 	}
-	restore := snapshot(t, addr)
+	restore := snapshot(t, admin(t, addr))
 	if err := s.Leave(t.Context(), left); err != nil {
 		t.Fatal(err)
 	}
