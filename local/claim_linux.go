@@ -10,7 +10,7 @@ import (
 )
 
 // Free returns the first item that nobody claims; see [backend.Session]. It tests the locks of the
-// claims, and reads as many items as are claimed, and one more.
+// claims, and reads as many items as are claimed, and one more, and looks for their FIFOs.
 func (s *session) Free(ctx context.Context, items, claims string) (m backend.Member, err error) {
 	taken, err := s.lineOf(ctx, claims)
 	if err != nil {

@@ -303,7 +303,8 @@ func (f *folder) close() error {
 // localFS are the file systems that only one machine can use at a time, by their magic number
 // (statfs(2), include/uapi/linux/magic.h, and the sources of those that are not in Linux). A
 // file system that is not listed is refused: two machines that share it could have two
-// leaders. Nor are those on top of another one, which may be shared, listed, such as eCryptfs; an overlay has its upper layer on a local one.
+// leaders. A file system on top of another one, such as eCryptfs, is not listed either: the one below may be shared. An overlay is, because
+// it writes to its upper layer, which is local.
 var localFS = []uint32{
 	unix.EXT4_SUPER_MAGIC, // and ext2, ext3
 	unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC, unix.NILFS_SUPER_MAGIC,
