@@ -63,12 +63,7 @@ func Open(u *coordinator.URL) (*Backend, error) {
 	if err != nil {
 		return nil, driver.Wrap("open", "", err)
 	}
-	b, err := open(config, o)
-	if err != nil {
-		return nil, err
-	}
-	b.wire.password = password
-	return b, nil
+	return open(config, password, o)
 }
 
 // optionsOf returns the options that a URL names, and what it says of the connection, as [pgconn.ParseConfig] reads it. It reads no
@@ -99,7 +94,7 @@ func optionsOf(u *coordinator.URL) (o *Options, dsn string, err error) {
 }
 
 // configOf returns what reads the configuration that a URL describes, and the secret that is the
-// password, or nil. dsn is from optionsOf.
+// password, or nil. dsn is from optionsOf. What can be used now and cannot later is unreachable then: a file is being replaced.
 func configOf(u *coordinator.URL, dsn string) (func() (*pgconn.Config, error), *security.Secret, error) {
 	password := security.SecretOf(u, "password")
 	if !password.Named() {
@@ -107,9 +102,14 @@ func configOf(u *coordinator.URL, dsn string) (func() (*pgconn.Config, error), *
 	} else if _, err := password.Read(); err != nil {
 		return nil, nil, err
 	}
-	read := func() (*pgconn.Config, error) { return parse(u, dsn) }
-	_, err := read()
-	return read, password, err
+	_, err := parse(u, dsn)
+	return func() (*pgconn.Config, error) {
+		cfg, err := parse(u, dsn)
+		if err != nil {
+			err = fmt.Errorf("%w: %v", backend.ErrUnavailable, err)
+		}
+		return cfg, err
+	}, password, err
 }
 
 // parse reads the configuration once.
@@ -139,15 +139,15 @@ func reason(err error) string {
 // target_session_attrs=read-write if there are several hosts. Its password stays the same: the BeforeConnect of a pool is not called. A URL with
 // password-file reads a password that changes. o may be nil.
 func New(cfg *pgconn.Config, o *Options) (*Backend, error) {
-	return open(func() (*pgconn.Config, error) { return cfg.Copy(), nil }, o)
+	return open(func() (*pgconn.Config, error) { return cfg.Copy(), nil }, nil, o)
 }
 
-func open(config func() (*pgconn.Config, error), o *Options) (*Backend, error) {
+func open(config func() (*pgconn.Config, error), password *security.Secret, o *Options) (*Backend, error) {
 	o, err := o.filled()
 	if err != nil {
 		return nil, driver.Wrap("open", "", err)
 	}
-	b := &Backend{o: o, wire: newWire(config, o), format: format, asked: make(map[string]int64)}
+	b := &Backend{o: o, wire: newWire(config, password, o), format: format, asked: make(map[string]int64)}
 	b.sessions = kit.NewSessions(kit.Config{Scheme: driver, Open: b.open, Connect: o.ConnectTimeout, Attempt: o.ConnectTimeout / 2, Patience: closeBound})
 	return b, nil
 }

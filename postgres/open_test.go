@@ -97,8 +97,8 @@ func TestApplicationName(t *testing.T) {
 	}
 }
 
-// The password is read for each connection, so it can be replaced while a process runs. One that is refused in between is no reason to
-// give up.
+// The password is read for each connection, so it can be replaced while a process runs, whichever file it is in. One that is refused in
+// between is no reason to give up.
 func TestPasswordReplaced(t *testing.T) {
 	t.Parallel()
 	addr := coordtest.NewPostgres(t, nil).Addrs()[0]
@@ -110,49 +110,66 @@ func TestPasswordReplaced(t *testing.T) {
 	if err := os.WriteFile(rules, append([]byte("host all secretive 127.0.0.1/32 scram-sha-256\n"), old...), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run(t, addr, "CREATE ROLE secretive LOGIN SUPERUSER PASSWORD 'first'; SELECT pg_reload_conf()")
-	file := filepath.Join(t.TempDir(), "password")
-	write := func(password string) {
-		t.Helper()
-		if err := os.WriteFile(file, []byte(password+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("wrong")
-	b, err := succession.Open(strings.Replace(urlOf(addr), "user=postgres", "user=secretive", 1) + "&password-file=" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	for end := time.Now().Add(time.Minute); ; { // the server has not read its rules yet
-		if _, err = b.Session(t.Context()); errors.Is(err, backend.ErrDenied) {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("with a wrong password: %v", err)
-		}
-		if s, err := b.Session(t.Context()); err == nil {
-			s.Close(t.Context())
-		}
-	}
-	write("first")
-	s, err := b.Session(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	write("second") // first in the file, as the page says
-	if err := s.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if s, err = b.Session(t.Context()); err != nil {
-		t.Fatalf("while the file has the new one, and the server the old one: %v", err)
-	}
-	run(t, addr, "ALTER ROLE secretive PASSWORD 'second'")
-	if err := s.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err = b.Session(t.Context()); err != nil {
-		t.Errorf("when both have the new one: %v", err)
+	run(t, addr, "CREATE ROLE secretive LOGIN SUPERUSER; SELECT pg_reload_conf()")
+	for parameter, before := range map[string]string{"password-file": "", "passfile": "*:*:*:*:"} {
+		t.Run(parameter, func(t *testing.T) {
+			run(t, addr, "ALTER ROLE secretive PASSWORD 'first'")
+			file := filepath.Join(t.TempDir(), "password")
+			write := func(password string) {
+				t.Helper()
+				if err := os.WriteFile(file, []byte(before+password+"\n"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			write("wrong")
+			b, err := succession.Open(strings.Replace(urlOf(addr), "user=postgres", "user=secretive", 1) + "&" + parameter + "=" + file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer b.Close()
+			for end := time.Now().Add(time.Minute); ; { // the server has not read its rules yet
+				s, err := b.Session(t.Context())
+				if errors.Is(err, backend.ErrDenied) {
+					break
+				}
+				if time.Now().After(end) {
+					t.Fatalf("with a wrong password: %v", err)
+				}
+				if err == nil {
+					s.Close(t.Context())
+				}
+			}
+			// session opens one, and ends it.
+			session := func(ctx context.Context) error {
+				s, err := b.Session(ctx)
+				if err != nil {
+					return err
+				}
+				return s.Close(t.Context())
+			}
+			write("first")
+			if err := session(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			write("second") // first in the file, as the page says
+			if err := session(t.Context()); err != nil {
+				t.Fatalf("while the file has the new one, and the server the old one: %v", err)
+			}
+			run(t, addr, "ALTER ROLE secretive PASSWORD 'second'")
+			if err := session(t.Context()); err != nil {
+				t.Fatalf("when both have the new one: %v", err)
+			}
+			run(t, addr, "ALTER ROLE secretive PASSWORD 'third'") // first at the server
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if err := session(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("while the server has the new one, and the file the old one: %v", err)
+			}
+			write("third")
+			if err := session(t.Context()); err != nil {
+				t.Errorf("when both have the newest: %v", err)
+			}
+		})
 	}
 }
 
@@ -249,6 +266,11 @@ func TestServiceFileIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { b.Close() })
+	write("[app")
+	if _, err := b.Session(t.Context()); !errors.Is(err, backend.ErrUnavailable) {
+		t.Errorf("the first session, while the file is not whole: %v", err)
+	}
+	write(whole)
 	s, err := b.Session(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -36,8 +36,7 @@ func newOperator(u *coordinator.URL) (coordinator.Operator, error) {
 // do runs statements in one transaction, and returns the first column of the last row. @ stands for
 // the schema, and $1 and so on for the values, which have no quotes in them.
 func (o *operator) do(ctx context.Context, sql string, values ...string) (string, error) {
-	w := newWire(o.config, &Options{Schema: o.schema})
-	w.password = o.password
+	w := newWire(o.config, o.password, &Options{Schema: o.schema})
 	c, err := w.dial(ctx, nil)
 	if err != nil {
 		return "", err

@@ -132,7 +132,7 @@ func EnsureSchema(ctx context.Context, cfg *pgconn.Config, name string) error {
 	}
 	err := checkSchema(name)
 	if err == nil {
-		w := newWire(func() (*pgconn.Config, error) { return cfg.Copy(), nil }, &Options{Schema: name})
+		w := newWire(func() (*pgconn.Config, error) { return cfg.Copy(), nil }, nil, &Options{Schema: name})
 		defer w.close()
 		var c *conn
 		if c, err = w.dial(ctx, nil); err == nil {

@@ -29,7 +29,7 @@ const maxConns = 4
 // answered, so that one that waits for a lock holds up no other.
 type wire struct {
 	config   func() (*pgconn.Config, error) // as it is at this moment
-	password *security.Secret               // nil is that of the configuration
+	password *security.Secret
 	o        *Options
 	room     chan struct{} // holds one for each request under way
 	requests atomic.Int64  // without those that only listen: how many of them come together is chance
@@ -44,8 +44,18 @@ type wire struct {
 	closed bool
 }
 
-func newWire(config func() (*pgconn.Config, error), o *Options) *wire {
-	return &wire{config: config, o: o, room: make(chan struct{}, maxConns)}
+// newWire returns a wire without connections. If password is nil, it is that of the configuration, which may be from a file as well.
+func newWire(config func() (*pgconn.Config, error), password *security.Secret, o *Options) *wire {
+	if password == nil {
+		password = security.SecretFrom(func() (string, error) {
+			cfg, err := config()
+			if err != nil {
+				return "", err
+			}
+			return cfg.Password, nil
+		})
+	}
+	return &wire{config: config, password: password, o: o, room: make(chan struct{}, maxConns)}
 }
 
 // A conn is a connection. It is used by one goroutine at a time.
@@ -72,9 +82,6 @@ type connecting struct{}
 // on: see [session.believe].
 func (w *wire) dial(ctx context.Context, told func(channel string)) (*conn, error) {
 	cfg, err := w.config()
-	if err != nil && w.opened.Load() { // a file that it reads is being replaced
-		return nil, fmt.Errorf("%w: %v", backend.ErrUnavailable, err)
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -107,20 +114,13 @@ func (w *wire) dial(ctx context.Context, told func(channel string)) (*conn, erro
 			cfg.ConnectTimeout = time.Until(end) / time.Duration(n)
 		}
 	}
-	connect := func(password string) (err error) {
-		if w.password != nil {
-			cfg.Password = password
-		}
+	err = w.password.Use(wrongPassword, func(password string) (err error) {
+		cfg.Password = password
 		c.PgConn, err = pgconn.ConnectConfig(ctx, cfg)
 		return err
-	}
-	if w.password == nil {
-		err = connect("")
-	} else {
-		err = w.password.Use(wrongPassword, connect)
-	}
+	})
 	switch {
-	case err != nil && w.password != nil && wrongPassword(err) && w.password.Unsettled():
+	case wrongPassword(err) && w.password.Unsettled():
 		return nil, fmt.Errorf("%w: the password was accepted before, and is refused now: %w", backend.ErrUnavailable, kit.Brief(err))
 	case err != nil && w.opened.Load() && stateOf(err) == stateNoDatabase:
 		return nil, fmt.Errorf("%w: %w", backend.ErrUnavailable, kit.Brief(err))

@@ -53,7 +53,7 @@ func TestRotate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWire(nil, new(Options))
+	w := newWire(nil, nil, new(Options))
 	for _, want := range []string{"h1+ h1 h2+ h2", "h2+ h2 h1+ h1", "h1+ h1 h2+ h2"} {
 		turned := cfg.Copy()
 		if n := w.rotate(turned); n != 2 {

@@ -9,10 +9,11 @@ import (
 	"github.com/succession-dev/succession/backend/coordinator"
 )
 
-// A Secret is what a file or an environment variable contains. It is safe for concurrent use.
+// A Secret is what a file or an environment variable contains, or what a function returns. It is safe for concurrent use.
 type Secret struct {
 	name      string // of the parameters, before -file and -env
 	file, env string
+	read      func() (string, error) // nil where it is in a file or in an environment variable
 
 	mu       sync.Mutex
 	accepted string    // the one that a server accepted last; empty for none
@@ -28,6 +29,9 @@ func SecretOf(u *coordinator.URL, name string) *Secret {
 // name.
 func NewSecret(name, file, env string) *Secret { return &Secret{name: name, file: file, env: env} }
 
+// SecretFrom returns the secret that read returns, which is empty for none.
+func SecretFrom(read func() (string, error)) *Secret { return &Secret{read: read} }
+
 // Named reports whether there is a secret: a file or a variable was named.
 func (s *Secret) Named() bool { return s.file != "" || s.env != "" }
 
@@ -37,6 +41,8 @@ func (s *Secret) Named() bool { return s.file != "" || s.env != "" }
 func (s *Secret) Read() (string, error) {
 	secret, where := "", "the file "+s.file
 	switch {
+	case s.read != nil:
+		return s.read()
 	case !s.Named():
 		return "", nil
 	case s.file != "" && s.env != "":

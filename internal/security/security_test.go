@@ -212,6 +212,35 @@ func TestSecretUse(t *testing.T) {
 	}
 }
 
+// A secret may come from a function, and be none.
+func TestSecretFrom(t *testing.T) {
+	secret, errRefused := "", errors.New("refused")
+	s := security.SecretFrom(func() (string, error) { return secret, nil })
+	server := func(is string) func(string) error {
+		return func(shown string) error {
+			if shown != is {
+				return errRefused
+			}
+			return nil
+		}
+	}
+	refused := func(err error) bool { return err == errRefused }
+	if err := s.Use(refused, server("")); err != nil || s.Unsettled() {
+		t.Errorf("without one: %v, unsettled %t", err, s.Unsettled())
+	}
+	secret = "one"
+	if err := s.Use(refused, server("one")); err != nil {
+		t.Error(err)
+	}
+	secret = "two"
+	if err := s.Use(refused, server("one")); err != nil {
+		t.Errorf("the one that was accepted is not tried: %v", err)
+	}
+	if err := s.Use(refused, server("three")); err != errRefused || !s.Unsettled() {
+		t.Errorf("another: %v, unsettled %t", err, s.Unsettled())
+	}
+}
+
 // A secret that was accepted and is refused now may be on its way to the file, for a while.
 func TestSecretUnsettled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
