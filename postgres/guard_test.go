@@ -503,7 +503,7 @@ func TestGuardUnderDepositions(t *testing.T) {
 	}
 }
 
-// What is no transaction is not guarded, so it does not compile.
+// Guard would guard nothing on a connection or a pool, so a call with one does not compile.
 func TestTxIsATransaction(t *testing.T) {
 	tx := reflect.TypeFor[postgres.Tx]()
 	if !reflect.TypeFor[pgx.Tx]().Implements(tx) {

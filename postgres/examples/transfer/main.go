@@ -68,8 +68,8 @@ func run(ctx context.Context, url, database string, pause time.Duration) error {
 			if err := transfer(ctx, db, term); postgres.Deposed(err) {
 				slog.Info("another instance leads by now, and nothing was moved")
 			} else if err != nil && ctx.Err() == nil {
-				// If the connection broke at the commit, a coin may have been moved: the table transfers tells.
-				slog.Warn("it is not known that anything was moved", "err", err)
+				// If the connection broke at the commit, one may have been.
+				slog.Warn("the table transfers tells whether a coin was moved", "err", err)
 			}
 			select {
 			case <-time.After(pause):
