@@ -116,7 +116,7 @@
 // of applications too: with ten processes ten events, of which nine concern nobody.
 //
 // Requests. A backend has at most 32 under way, and a watch counts until it is open. Eight of them may only be urgent: watches of names,
-// renewals of Leases beside client-go, and guarded writes. The renewal of the session is one more, and waits for none. A request that is refused with 429
+// the taking and renewing of Leases beside client-go, and guarded writes. The renewal of the session is one more, and waits for none. A request that is refused with 429
 // keeps its turn until it is sent again.
 //
 // Breaks. Watches go on where they were, and nobody looks. An API server that was started anew does not know that version any more.

@@ -25,3 +25,25 @@ func ToldOfDeletion(b *Backend, record string) {
 const MaxUnderWay = maxTurns + maxUrgent + 1
 
 func WatchesOf(n int) int { return (n + mostWatched) / mostWatched }
+
+// Busy takes all turns of a backend, as they become free, and those for urgent requests as well if all is set, until its result is called.
+func Busy(b *Backend, all bool) (free func()) {
+	done := make(chan struct{})
+	occupy := func(c chan struct{}) {
+		for range cap(c) {
+			go func() {
+				select {
+				case c <- struct{}{}:
+					<-done
+					<-c
+				case <-done:
+				}
+			}()
+		}
+	}
+	occupy(b.wire.turns.all)
+	if all {
+		occupy(b.wire.turns.urgent)
+	}
+	return func() { close(done) }
+}

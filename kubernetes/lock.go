@@ -194,6 +194,7 @@ func (s *session) takeLock(ctx context.Context, m backend.Member) (ahead *backen
 	if err != nil {
 		return nil, err
 	}
+	ctx = ranked(ctx, urgent) // what is written late has little time left, and the session has one deadline for all
 	return kit.Retry(ctx, s.b.o.backoff(), func(err error) bool { return lost(err) || changed(err) }, func(ctx context.Context) (*backend.Member, error) {
 		if s.hasGone(m.Key) {
 			return nil, backend.ErrNotMember
@@ -255,6 +256,11 @@ func (s *session) grab(ctx context.Context, m backend.Member, name string, o *ob
 	if err := s.writeLock(ctx, l); err != nil {
 		return err
 	}
+	if l.lease.Left() < s.b.o.TTL*3/4 { // it has waited long for its turn, and the session's other terms would end with it
+		if err := s.writeLock(ctx, l); err != nil {
+			return err
+		}
+	}
 	s.mu.Lock()
 	mine := s.mine(m)
 	switch {
@@ -268,7 +274,10 @@ func (s *session) grab(ctx context.Context, m backend.Member, name string, o *ob
 	case s.locks[m.Line] != nil: // of a member that has gone
 		s.dropLocked(s.locks[m.Line])
 	}
-	l.lease.Hold(true)
+	if !l.lease.Hold(true) {
+		s.mu.Unlock()
+		return fmt.Errorf("%w: %w", backend.ErrUnavailable, errLockLate)
+	}
 	s.locks[m.Line] = l
 	s.mu.Unlock()
 	s.Go(func() { s.keep(l) })

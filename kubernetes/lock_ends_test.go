@@ -9,12 +9,14 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/calm"
+	"github.com/succession-dev/succession/kubernetes"
 )
 
 // How a lock ends: its leader leaves, is closed, or cannot renew it.
@@ -110,6 +112,46 @@ func TestBesideUnrenewed(t *testing.T) {
 	}
 	if p, err := s.Ahead(t.Context(), n); err != nil || !p.First {
 		t.Errorf("the member in the other election stands at %+v, %v, want it to be first as before", p, err)
+	}
+}
+
+// A Lease that is taken late, as its request has waited for its turn, ends nothing: the session's deadline is that of all its terms.
+func TestBesideLate(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		urgent bool // other urgent requests are under way, too
+		free   time.Duration
+	}{"behind others": {false, ttl + ttl/10}, "behind urgent ones": {true, ttl + ttl/10}, "nearly too late": {true, ttl * 9 / 10}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x, _ := beside(t)
+			var b *kubernetes.Backend
+			late := x.name + "-late"
+			var once sync.Once
+			b, s := x.through(ttl, func(rt http.RoundTripper, req *http.Request) (*http.Response, error) {
+				if req.Method == http.MethodGet && strings.HasSuffix(req.URL.Path, "/"+late) {
+					once.Do(func() { time.AfterFunc(tt.free, kubernetes.Busy(b, tt.urgent)) })
+				}
+				return rt.RoundTrip(req)
+			})
+			watch := calm.Start(t)
+			if !tt.urgent { // with urgent requests held up its own Lease could not be renewed
+				first(t, s, join(t, s, x.name, "web-1"))
+			}
+			m := join(t, s, late, "web-1")
+			ctx := within(t, time.Minute)
+			p, err := s.Ahead(ctx, m)
+			for err == nil && !p.First {
+				err = s.WatchPlace(ctx, m, &p)
+			}
+			left := time.Until(s.Deadline())
+			if s.Err() != nil && watch.NotJudged(ttl/4, "the session has ended: %v", s.Err()) {
+				return
+			}
+			if err != nil || left < ttl/4 {
+				t.Errorf("the Lease is taken: %v, the deadline is in %v", err, left)
+			}
+		})
 	}
 }
 

@@ -22,7 +22,7 @@ type rank int
 
 const (
 	ordinary rank = iota
-	urgent        // what tells of the end of a term, or keeps it, or is done under it: watches, renewals of locks, and guarded writes
+	urgent        // what tells of the end of a term, or keeps it, or is done under it: watches, taking and renewing locks, and guarded writes
 	atOnce        // the beginning of a session, its renewals and its end, one at a time: they wait for nothing
 )
 
