@@ -48,7 +48,7 @@ type Options struct {
 	//
 	// A candidate that is not ready stands in line, and observers see why ([Candidate] NotReady).
 	// When it comes first, it does not lead. If all candidates behind it have said that they are
-	// not ready, it waits; otherwise it leaves and joins again at the end. A leader that becomes
+	// not ready, it waits; otherwise it leaves, and joins again at the end a second later. A leader that becomes
 	// unready does the same: it leads on if all behind it are unready, and otherwise its term ends
 	// with [ErrNotReady]. A candidate that joins meanwhile has a second to say that it is unready
 	// too.
